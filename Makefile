@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The few words a person types; 'make help' lists them. meson and ninja do the work, in build/.
 
 BUILD  := build

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Declarations that the parts of the benchmark share. A row times our code against its floor, which
  * is the same work done without our code. The rows of a group share their setup. report.c prints

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cost of looking at what a draft changed, of applying it and of taking it back. The rows compare
  * with programs that do the part of it that cannot be left out.

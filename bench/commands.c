@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cost of running commands in their kernel sandbox. The rows compare with the same command
  * without a sandbox, or with bwrap when it builds the same view.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bench_connect unix|tcp|link N: connect N times to its own listening socket, or create N symbolic
  * links, and print the median time that connect() or symlink() took, in ns. The benchmark runs this

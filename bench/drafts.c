@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cost of working in a draft. The rows compare with the same work in a slot that writes the
  * project itself, in a small project, or outside.

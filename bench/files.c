@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cost of file operations. The rows compare with plain C that does the same work (floor.h).
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cost of a verdict: egress_judge() with a thousand patterns. Some of the hosts match a
  * pattern, in each form that a pattern can have, and some match none.

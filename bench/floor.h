@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The work of the measured rows in plain C with bare system calls, in one process (two for the
  * ping), without a sandbox, checks or replies. Our figures are compared with these.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cost of the MCP server. mcp_group compares it with the same calls through the library, which
  * shows what the server adds. mcp_peer_group compares it with another MCP server, through the same

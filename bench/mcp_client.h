@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A minimal client of the Model Context Protocol: it sends one request and reads one line. We
  * measure our server and other servers with the same client, so that only the server differs.

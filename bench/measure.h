@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Time two ways of doing the same thing, in turns, so that other load on the machine affects both.
  * The caller decides what is measured and what it is compared with.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The memory of processes, as /proc reports it. None of our processes is dumpable, so root owns
  * their smaps, and an ordinary user can read only the size of their anonymous memory.

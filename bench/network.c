@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cost of network access: connections and bytes through koda-egress-proxy. The rows compare
  * with the same directly over loopback, with a minimal proxy (relay_*), and in proxy_group with

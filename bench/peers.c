@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cost of `true` in other programs' sandboxes, compared with a cold start of ours. A program
  * that is not installed is left out, which is not a failure.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The proxies between client and server in the network rows: ours, and other programs. Each is a
  * process on a port of 127.0.0.1. The benchmark drives ours through its control protocol, as the

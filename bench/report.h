@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Print the results as a table on standard output, and as JSON. */
 #ifndef KODA_BENCH_REPORT_H
 #define KODA_BENCH_REPORT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sandbox_bench [--short] [--json FILE] [--dir DIR] [--only ROW|GROUP] [--peers DIR]: measure what
  * the sandbox costs and what the same work costs without it, in the same run. GROUP is files,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cost of searching. Ours is the library, in a session that is already open; the floor is
  * ripgrep with one thread, on the same tree and for the same pattern. Both must find the same

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions and slots of the groups that measure drafts. */
 #ifndef KODA_BENCH_SLOTS_H
 #define KODA_BENCH_SLOTS_H

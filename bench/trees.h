@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the rows about commands work on. These end the program on failure. */
 #ifndef KODA_BENCH_TREES_H
 #define KODA_BENCH_TREES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The command line as data: words, options and their values. Reports what is wrong with it; prints
  * nothing and opens nothing.

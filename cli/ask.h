@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Asks the user, on the terminal itself: standard input may be the content, standard output a pipe.
  * What is shown is show/question.h.

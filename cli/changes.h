@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The changes of a draft, kept to be shown to a person: sorted, counted, and grouped into units, each
  * of which is one line of a summary and one question. Commands chose all names and targets. Pure.

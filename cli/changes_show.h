@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shows the changes of a draft: the summary that a person decides on, diffs, and git's --stat. Names,
  * targets and contents are escaped (show/page.h). Writes only to the page; reads through the reader.

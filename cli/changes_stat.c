@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The changes of a draft as git diff --stat shows them. */
 #include <inttypes.h>
 #include <stdlib.h>

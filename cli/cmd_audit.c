@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* audit verify: is a log still what the server wrote? */
 #include <inttypes.h>
 #include <stdio.h>

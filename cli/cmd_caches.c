@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * caches: lists and removes what commands wrote to caches, which is kept for the next session of
  * the same root.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fs edit, mkdir, rm, mv: everything is in the operation; only the messages are here. */
 #include "cli/job.h"
 #include "cli/output.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* completion: prints the script for a shell. */
 #include <stdlib.h>
 #include <string.h>

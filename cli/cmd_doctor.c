@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* doctor: what this machine can enforce, and what to do about what it cannot. */
 #include <stdio.h>
 #include <string.h>

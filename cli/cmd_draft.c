@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * drafts, draft diff, draft apply, draft discard: what slots changed and did not reach the project.
  * draft run and draft shell are in cmd_run.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * explain: what would be decided about a path, by which rule, and where the path leads; and about a
  * host.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* history, undo, redo: what was changed through koda-sandbox, and how it is taken back. */
 #include <inttypes.h>
 #include <stdio.h>

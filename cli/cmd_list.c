@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fs list: the names in a directory. */
 #include <stdio.h>
 #include <string.h>

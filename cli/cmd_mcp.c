@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mcp: passes the command line's options to the MCP server. */
 #include <stdio.h>
 #include <stdlib.h>

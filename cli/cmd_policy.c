@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * policy: what a mode means for a project, and how the sandbox of its commands is built. Starts
  * nothing.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * quarantine: shows, restores and deletes what commands planted and a tool of the host would have
  * run.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fs read: content to standard output, byte for byte. */
 #include <errno.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * run and shell: runs a command in the kernel sandbox as if it were run here: it has our input and
  * output, its status becomes ours, signals reach it, and refusals are reported after its standard

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fs glob, fs grep and fs tree: prints results as they come. The exit status is grep's, so it is 2
  * for every failure. A signal ends the process as usual: the search process notices that and exits

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fs stat: describes the name itself; a link is not followed. */
 #include <stdio.h>
 #include <time.h>

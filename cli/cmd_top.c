@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* top: shows what the user's servers are doing, once or until a key ends it. */
 #include <errno.h>
 #include <poll.h>

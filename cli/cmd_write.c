@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fs write: standard input becomes the file. */
 #include <errno.h>
 #include <fcntl.h>

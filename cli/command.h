@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A row of the table of commands, and the exit statuses of the process. */
 #ifndef KODA_CLI_COMMAND_H
 #define KODA_CLI_COMMAND_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rows of the table of commands. Everything that is said of a command follows from its row. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What makes a shell complete the words of koda-sandbox, written from the rows of the commands and of
  * their options. Pure.

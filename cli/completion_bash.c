@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A table of the commands as a `case`, and a function that walks the words. */
 #include "cli/completion.h"
 #include "cli/completion_shells.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A line `complete` for each word and option, under the condition that its command stands there. */
 #include "cli/completion.h"
 #include "cli/completion_shells.h"

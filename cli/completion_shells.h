@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One shell each. Every word and value has a kind; completion_write() checks that. */
 #ifndef KODA_CLI_COMPLETION_SHELLS_H
 #define KODA_CLI_COMPLETION_SHELLS_H

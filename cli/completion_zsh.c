@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A function for each command, which calls _arguments. */
 #include "cli/completion.h"
 #include "cli/completion_shells.h"

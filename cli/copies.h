@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Copies of a project (worktrees and clones) in the commands for drafts: their list, and what a user
  * decides on. A clone becomes a draft; on a worktree the user decides with git.

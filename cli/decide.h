@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * After a command in a draft: shows what it changed, and asks the user on the terminal what becomes
  * of it. Without a terminal the draft is kept, and the commands to go on with are printed. A judged

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the commands for drafts and for the history share. */
 #ifndef KODA_CLI_DRAFT_CMD_H
 #define KODA_CLI_DRAFT_CMD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/draft_find.h"
 
 #include <stdio.h>

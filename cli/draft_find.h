@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which draft, or which entry of the history, a user means: ids may be shortened as long as only one
  * has that beginning, and are found from any directory.

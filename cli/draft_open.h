@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A draft that a user looks at or decides on: its changes, and the reader of its files, through the
  * library.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Filters what a command prints to the user's terminal. Removes what is not about the picture: the
  * terminal's title and clipboard, links with a false text, files that the terminal would show,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What --help prints, from the rows of the commands and of their options. Pure. */
 #ifndef KODA_CLI_HELP_H
 #define KODA_CLI_HELP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One operation or search of one command of koda-sandbox: session, slot, the path in the form that
  * the worker wants, and how the end is reported. Opens nothing that an agent may name; the root

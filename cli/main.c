@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * koda-sandbox: the library's first user. Finds the command that the words name, in the table of
  * cli/commands.c, and calls its function.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The manual page of a command, in mdoc(7), from the rows that --help prints. koda-sandbox(1), which is
  * written by hand, explains what the commands have in common. Pure.

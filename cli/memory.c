@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * output.h's functions for memory, in a file of their own: code that only formats text needs
  * nothing else of it.

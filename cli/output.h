@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * All output of the process: content and results on standard output, messages on standard error,
  * and the exit status that belongs to an error. Knows --json; knows no operation.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The options that only drafts, quarantine and history have. Pure data; those of the searches are in
  * cli/search_args.

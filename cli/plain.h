@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * --no-sandbox: runs a command like any other program would, with the environment that it would
  * have in the sandbox. For debugging problems with the sandbox.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The limits of a mode, as far as they can be enforced without the sandbox: per process, and in
  * time.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * run and shell where there can be no overlay: the command works in a clone of the project, and what it
  * changed there becomes a draft when it has ended. The clone is another directory, so a command that

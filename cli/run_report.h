@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reports on a command that is over: violations after its standard error, one object with --json,
  * more with --verbose.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The options of fs glob, fs grep and fs tree: which there are, what they mean to the library, and
  * how results are to be shown. The letters are ripgrep's where they mean the same. Pure.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The results of a search as JSON, one object each, and a last one for the search as a whole. */
 #ifndef KODA_CLI_SEARCH_JSON_H
 #define KODA_CLI_SEARCH_JSON_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints the results of a search as text, byte for byte as ripgrep 13 does: one after the other,
  * with the separators between them. Pure: knows a stream and no terminal.

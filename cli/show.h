@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Escapes untrusted bytes for a person's eyes (show/visible.h), and for JSON. Writes only to the
  * stream it is given.

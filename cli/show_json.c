@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Untrusted bytes as JSON: no byte is lost, and none breaks the reader. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Signals to koda-sandbox while a command runs, read from a descriptor: a handler could interrupt
  * the library in the middle of something. Signals that were ignored when we were started (nohup)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A point in time as a user gives it. Pure. */
 #ifndef KODA_CLI_SINCE_H
 #define KODA_CLI_SINCE_H

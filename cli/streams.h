@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A command's standard input, output and error: which descriptors it gets in place of ours, and the
  * bytes that have to be copied between the two.

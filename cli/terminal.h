@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The user's terminal while a command has a pseudo-terminal of its own, when ours is raw so that
  * keys reach the command's line discipline; or while we draw on it. Its settings are restored on

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * texts: what is installed beside koda-sandbox and follows from its rows. It runs where it is built, so
  * that a build for another machine has it, too.

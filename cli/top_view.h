@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Formats what servers report about themselves as lines for a person. Pure: their objects in, text
  * out.

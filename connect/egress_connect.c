@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * koda-egress-connect HOST PORT: opens a tunnel through the slot's egress proxy and connects it to
  * standard input and output, for a command whose program cannot use a proxy, above all ssh

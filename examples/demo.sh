@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # demo.sh [KODA-SANDBOX]: what koda-sandbox does, shown on a project that is gone afterwards.
 # Fails when anything that it claims does not hold. KODA_DEMO_MIB: how big the file of the edit is, for slow machines.
 set -uo pipefail

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes three files in the background while the program runs a loop of its own, here libev's. Any
  * other loop works the same way: watch koda_session_fd() for reading, and call

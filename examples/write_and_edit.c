@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes a file and edits it, through a worker that cannot leave the directory given.
  *

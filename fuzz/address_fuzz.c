@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Input: four or sixteen bytes of an address (the first byte says which), or the text of a prefix.
  * Each address has a class and one text, and an address that embeds another gets no better class
  * than the embedded one. */

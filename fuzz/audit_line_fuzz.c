@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An audit log is never read beyond its end. A valid log begins with a start, a broken one stays
  * broken, and changing any bit makes a log invalid. */
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A body with one of the three framings (first byte), fed in one piece and in pieces (second byte),
  * gives the same content, which a reader of the whole text finds too. */
 #include "fuzz/fuzz.h"

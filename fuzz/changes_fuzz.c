@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A worker's list of a draft's changes is untrusted: any bytes as Reply. What the host takes from it is
  * valid, and none of it points into the frame.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Input: a domain pattern and, after a newline, a host as a client sends it. What is accepted
  * has the strict grammar, still has it when it is normalised, and matches only what it names. */
 #include <arpa/inet.h>

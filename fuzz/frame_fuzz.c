@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes, in any chunks, through a real socket. The frames that come out are compared with those
  * of a reader that has all of the bytes at once. First byte of the input: how to cut the rest.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What every target has: libFuzzer's entry points, and a check that holds in a release build
  * too. */
 #ifndef KODA_FUZZ_FUZZ_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A command's git configuration: what is kept of it is the same when it is read again, and contains
  * only inert keys. The other small files of a git directory are tested here too. */
 #include "fuzz/fuzz.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* git's index. Two passes over it report the same, and each path is a string of the reported
  * length. */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* git's list of packs: what is found of the names lies where the head says, and names that are plain
  * have no slash. */
 #include <string.h>

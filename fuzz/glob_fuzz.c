@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Input: flags, a glob and, after a newline, a path. A compiled glob gives the same answer with its
  * shortcut and without; braces expand to a bounded number of globs; and a path with a backslash
  * before each byte is a glob that matches only that path. */

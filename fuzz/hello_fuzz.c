@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A TLS hello is never read beyond its end. The result depends neither on what follows nor on
  * how the hello is cut into records (of the size in the first byte). */
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a host reads of the history, which a disk or another program may have damaged: any bytes as
  * `about`, or as `items`. What is taken from them is valid, a part of a record is cut off, and what is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The head of a request or a response (the first byte says which) is never read beyond its end.
  * The result does not depend on what follows; a head is incomplete until its last byte; and a
  * parsed head that is written out again is parsed the same. */

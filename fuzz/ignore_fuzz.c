@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Input: a path and, after the first newline, an ignore file. The verdict of the file is the
  * verdict of the last of its lines that has one when each line is judged alone. */
 #include "fuzz/fuzz.h"

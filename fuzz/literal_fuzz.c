@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The search for literal texts, and the other functions that process every byte of a file, compared
  * with obvious implementations. */
 #include "fuzz/fuzz.h"

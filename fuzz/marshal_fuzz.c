@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A worker's reply is untrusted: any bytes as Reply, taken for the answer to every kind of call.
  * What the embedder then gets is valid, and none of it points into the frame.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The reply of a search process is untrusted: any bytes as Reply, taken for the answer to every
  * kind of search. What the embedder gets is valid, within the bounds of the request, and readable

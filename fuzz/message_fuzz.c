@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes as Request, Reply and Policy: libprotobuf-c unpacks what message_check accepts. Packed
  * again, the message is accepted again, and unpacking and packing it gives the same bytes.

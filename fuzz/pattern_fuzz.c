@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Input: a pattern and a text. No pattern causes a crash; matches ascend, do not overlap, stay in
  * their line, and are those that PCRE2 finds in each line with the original pattern.

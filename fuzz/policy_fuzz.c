@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes as a packed policy. An accepted policy passes policy_check, packs to the same policy
  * again, composes with another to one that allows no more than either, and can judge every place.

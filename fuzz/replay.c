@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Replaces libFuzzer: run the target over every file of the given folders, so that each seed and
  * each past crash stays a test. Finding no file at all is a failure.

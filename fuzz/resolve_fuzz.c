@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes as a path: it is checked, displayed, and resolved (which opens only with O_PATH) in a
  * small tree that contains links, with openat2 and without. Both ways find the same place, and its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an MCP client sends: lines, in pieces, and how each of them is parsed. The result does not
  * depend on the pieces; an invalid line gets a sentence and one of the standard's codes; an answer
  * can be written and read again; a schema can judge any value. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * seed FOLDER: write the first inputs of every fuzz target, one folder per target: each message
  * with each of its fields, and inputs that broke parsers elsewhere. Crashes that fuzzing finds are

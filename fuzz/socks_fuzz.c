@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Both sides of SOCKS 5: the input is never read beyond its end; the result does not depend on what
  * follows, and a message is incomplete until its last byte; a request that our own client side
  * writes again is the same. */

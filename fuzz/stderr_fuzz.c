@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a command printed is never read beyond its end; what is found is part of its text, and a
  * second pass finds the same. */
 #include "fuzz/fuzz.h"

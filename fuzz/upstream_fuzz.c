@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Input: four lines with HTTPS_PROXY, ALL_PROXY, NO_PROXY and a host. A value that is set is an
  * error or a proxy, never ignored; the message about it is printable and short. */
 #include "fuzz/fuzz.h"

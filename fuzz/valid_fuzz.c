@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The worker's edge: a request that message_check and valid_request accept goes to an operation, so
  * it must have a row, an id, and paths that the kernel would not cut short. */
 #include "fuzz/fuzz.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * koda-sandbox-launch PROGRAM ARGUMENT...: executes PROGRAM, which is bubblewrap. It exists for its
  * own path: AppArmor grants user namespaces to programs by path, and a profile for bubblewrap's

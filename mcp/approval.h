@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Changes and commands that the user has to allow, on their way to the library: what is read to show
  * them, when the library is asked, and which question (questions.h) is about which of them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Asking the client: by a request of ours or, where the protocol has rounds, by the answer to the
  * client's own request. In that case the call is parked as it is, and the client calls again with

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The audit log of a server: a line of intent before each action, a line of outcome after it, and
  * lines about what commands did meanwhile (audit_line.h). A file has one writer. An action that

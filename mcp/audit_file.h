@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The file of an audit log: opened where the processes that the log watches cannot reach it, and
  * read from its end and from its beginning. */
 #ifndef KODA_MCP_AUDIT_FILE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One line of the audit log, and the chain that lines form. Pure: text in, text out.
  *

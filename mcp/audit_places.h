@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The places of the host that a session's file operations and commands may write: an audit log
  * must not be inside them. */
 #ifndef KODA_MCP_AUDIT_PLACES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The answers of one batch, sent together. */
 #ifndef KODA_MCP_BATCH_H
 #define KODA_MCP_BATCH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests that are answered later. */
 #ifndef KODA_MCP_CALL_H
 #define KODA_MCP_CALL_H

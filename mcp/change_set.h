@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The changes of a draft, for a client: as rows of JSON and as text for the model and the person.
  * Bounded, however many there are. Commands chose all names and contents, so they are escaped.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Child agents: narrower sessions in this process, each with its own client, which connects at the
  * endpoint. They form a tree: a child may open children, and ends with its parent. A child shares

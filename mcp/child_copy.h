@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A child that works in a copy of the project: a worktree with a branch of its own, or a clone. The
  * library makes and releases it. What the child did is kept: on the branch, or in a draft on which its

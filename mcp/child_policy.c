@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "mcp/child_policy.h"
 
 #include <stdlib.h>

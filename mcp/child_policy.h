@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The policy of a child: at most what its parent may do. Starts nothing. */
 #ifndef KODA_MCP_CHILD_POLICY_H
 #define KODA_MCP_CHILD_POLICY_H

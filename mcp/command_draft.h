@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A foreground command in a draft of its own: its slot, and what becomes of the draft afterwards. The
  * draft is kept for draft_apply; or it is applied as far as the policy allows; or, in Safe, the user is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The commands of one client: which ones run, which calls wait for their end, what they print
  * meanwhile, and the ids and last output of those in the background. They end with the client's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One client: two descriptors, a session and a slot of its own, its calls under way and the
  * questions put to it. Lines in, messages out; methods.c knows what a message means.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Messages to a client: answers, requests of ours, its log. */
 #ifndef KODA_MCP_CONNECTION_OUT_H
 #define KODA_MCP_CONNECTION_OUT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "mcp/connection_slot.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A client's slot in its session, which is acquired when the first call needs it. */
 #ifndef KODA_MCP_CONNECTION_SLOT_H
 #define KODA_MCP_CONNECTION_SLOT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The state of a client that its parts share: the connection, its calls under way, and what it has
  * in common with the other clients of the server. Data only.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the user has allowed for longer than once: writing and editing below a directory, and one
  * exact command for as long as the tree below the root stays as it was when the user looked. Pure.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The content that a read returned: in memory, or in a descriptor. Reads regular files only, and
  * never waits. */
 #ifndef KODA_MCP_CONTENT_H

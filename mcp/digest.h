@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * BLAKE2b, for the audit log. The only file here that uses libsodium: the public header has no
  * hash, and a log that serves as evidence should not rely on a hash of our own making.

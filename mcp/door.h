@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A listening socket in the runtime directory: connections are accepted when the owner asks, each
  * guest has a deadline, and one descriptor says when there is something to do. Who the guests are

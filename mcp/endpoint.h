@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where child agents connect. Their MCP client starts `koda-sandbox mcp --child TOKEN`; that
  * program finds the server by the token, hands over its standard input and output, and waits. From

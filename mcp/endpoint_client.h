@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `koda-sandbox mcp --child TOKEN`: hands its standard input and output to the server that made
  * the token, and waits. */
 #ifndef KODA_MCP_ENDPOINT_CLIENT_H

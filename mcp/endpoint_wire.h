@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the two ends of an endpoint send to each other: one packet each way, on SOCK_SEQPACKET. */
 #ifndef KODA_MCP_ENDPOINT_WIRE_H
 #define KODA_MCP_ENDPOINT_WIRE_H

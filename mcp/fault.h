@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Why a call failed, by value, in the library's form: the counterpart of shared/base/err.h, for
  * code that may not include that. */
 #ifndef KODA_MCP_FAULT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The form beside a question that a client shows its user: it asks for how long a yes is. Pure. The
  * question itself is in show/question.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "mcp/latency.h"
 
 /* Each doubling begins at 4 << k. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How long calls took, as a histogram of a fixed size: four steps per doubling, so a reported time
  * is at most a quarter above the real one. Pure.

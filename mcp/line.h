@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A stream as lines: received bytes, cut at newlines, and lines waiting to be written. Knows no
  * descriptor; the limits on what a peer can make us hold are here.

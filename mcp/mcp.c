@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Assembles the server: the order in which its parts start and end. */
 #include "mcp/mcp.h"
 

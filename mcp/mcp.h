@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The whole Model Context Protocol server, for the command line to start. */
 #ifndef KODA_MCP_MCP_H
 #define KODA_MCP_MCP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Allocates memory, or ends the process. Nothing better is possible without memory: the library's
  * workers and sandboxes end with their host, so nothing goes on unwatched, and no half-built answer

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The output of a command, in pieces: from an offset on, bounded, cut between characters. Pure. Of
  * each stream the head and the tail were kept; a piece may span the gap between them, and says so.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The questions of a client's session to its user: which of them is asked now, and what the user
  * allowed for longer than once. What is done after a yes is up to the library, or to the caller.

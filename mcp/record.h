@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Records of what was done: two lines of the audit log for each call, and how long it took. A
  * server has one record for all of its sessions. It hooks into the places where calls begin and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The digest of each file as a client last saw it, by canonical path. The oldest entry is
  * dropped first. */
 #ifndef KODA_MCP_REMEMBER_H

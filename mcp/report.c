@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "mcp/report.h"
 
 #include "mcp/child.h"

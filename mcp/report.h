@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the server is doing, collected for status.h: for each connection, and for the server. */
 #ifndef KODA_MCP_REPORT_H
 #define KODA_MCP_REPORT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files below the root as resources: listing, reading, and a template for files that are not
  * listed. */
 #ifndef KODA_MCP_RESOURCES_H

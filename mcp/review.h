@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A call that has the client's session for itself: to decide on drafts, and to take changes back. It
  * begins when no other call is under way. A slot that works in a draft is ended for it, because a

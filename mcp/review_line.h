@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The calls that wait to have their client's session for themselves (review.h), in their order. */
 #ifndef KODA_MCP_REVIEW_LINE_H
 #define KODA_MCP_REVIEW_LINE_H

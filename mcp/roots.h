@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The client's roots. The root is the one that the server was started with, and nothing that a
  * client says widens it: the client's roots are only compared with it, to warn if they do not fit.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One JSON-RPC 2.0 message: turns a line into a request, a notification or a response, or into the
  * error that the standard defines for it. Pure: knows no method. The checks here are done before

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where the servers of a user find each other: $XDG_RUNTIME_DIR/koda-sandbox, or
  * /tmp/koda-sandbox-UID if there is no such directory owned by the user. A directory is judged by

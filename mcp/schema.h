@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A validator for the part of JSON Schema that describes our tools: the advertised schemas are the
  * ones enforced. Pure. Supported are: type, properties, required, additionalProperties (false),

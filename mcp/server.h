@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The loop: every connection's descriptors and session, signals, and whatever else has a descriptor
  * to wait for. It waits in one place for all of them, and never blocks on a single one. Getting a

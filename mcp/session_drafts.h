@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The drafts that the clients of a server have made: a client decides only on its own ones and on
  * those of its children, not on whatever the user keeps. At a client's end its drafts are kept, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a server is doing, for `koda-sandbox top`: sends one JSON object to each connection of the
  * same user, then closes it. It costs nothing while no client looks, and a client that does not

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The snapshots of all running servers of the user, which `koda-sandbox top` shows. */
 #ifndef KODA_MCP_STATUS_READ_H
 #define KODA_MCP_STATUS_READ_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A growing text, and foreign bytes as part of a text or as JSON. */
 #ifndef KODA_MCP_TEXT_H
 #define KODA_MCP_TEXT_H

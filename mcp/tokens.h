@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The issued tokens: each is made for a child, and good once and for a while. Pure except for
  * the random bytes. */
 #ifndef KODA_MCP_TOKENS_H

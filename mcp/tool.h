@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A tool: one row of the table (tool_table.h). Data only. */
 #ifndef KODA_MCP_TOOL_H
 #define KODA_MCP_TOOL_H

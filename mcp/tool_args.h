@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The arguments of a call, which its tool's schema has let through. */
 #ifndef KODA_MCP_TOOL_ARGS_H
 #define KODA_MCP_TOOL_ARGS_H

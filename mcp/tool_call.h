@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What all tools do: check paths, submit an operation, end the call with a result. */
 #ifndef KODA_MCP_TOOL_CALL_H
 #define KODA_MCP_TOOL_CALL_H

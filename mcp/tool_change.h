@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* write_file, edit_file, move, remove: the tools that change something, after the user has
  * approved it where that is required. */
 #ifndef KODA_MCP_TOOL_CHANGE_H

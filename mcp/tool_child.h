@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* open_child, close_child, list_children: narrower sessions for other agents. */
 #ifndef KODA_MCP_TOOL_CHILD_H
 #define KODA_MCP_TOOL_CHILD_H

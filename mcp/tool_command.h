@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* run_command, command_output, command_stop, command_list. */
 #ifndef KODA_MCP_TOOL_COMMAND_H
 #define KODA_MCP_TOOL_COMMAND_H

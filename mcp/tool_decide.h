@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the tools that decide on drafts and on the history have in common. */
 #ifndef KODA_MCP_TOOL_DECIDE_H
 #define KODA_MCP_TOOL_DECIDE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The tools that decide on drafts. */
 #ifndef KODA_MCP_TOOL_DRAFT_H
 #define KODA_MCP_TOOL_DRAFT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The tools for what was applied to the project: listing it, and taking it back. */
 #ifndef KODA_MCP_TOOL_HISTORY_H
 #define KODA_MCP_TOOL_HISTORY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* read_file, list_directory, explain_access: the tools that change nothing. */
 #ifndef KODA_MCP_TOOL_READ_H
 #define KODA_MCP_TOOL_READ_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* glob, grep, tree: they run beside everything else, a few at once; the others wait in a queue. */
 #ifndef KODA_MCP_TOOL_SEARCH_H
 #define KODA_MCP_TOOL_SEARCH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table of all tools. */
 #ifndef KODA_MCP_TOOL_TABLE_H
 #define KODA_MCP_TOOL_TABLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tools as the protocol has them: their list, their schemas, and calling one. A tool's run() gets a
  * call whose arguments match its schema, and ends it with one of the functions of tool_call.h, at

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Detects whether anything below a directory has changed: a sum over the name, inode, type, size
  * and times of each file, as reported by the kernel. Only directories are opened, no link is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Conversion between file:// URIs and paths. Pure. */
 #ifndef KODA_MCP_URI_H
 #define KODA_MCP_URI_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The revisions of the protocol: which there are, what each has, and what its results look like. */
 #ifndef KODA_MCP_VERSION_H
 #define KODA_MCP_VERSION_H

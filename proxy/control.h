@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The connection to the host: orders in, reports out, over descriptor 3. A denial is in the socket
  * before the client is answered, so the host knows of it when the command ends. When the host ends,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From a host and a port to a connection or a refusal: canonical target -> egress_judge() -> ask ->
  * dial, and the account. Nothing else dials. The gate reports refusals and failures; the caller

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lists whose elements have `prev` and `next`; `first` is the pointer to the first element. */
 #ifndef KODA_PROXY_LIST_H
 #define KODA_PROXY_LIST_H

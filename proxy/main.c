@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * koda-egress-proxy: see proxy/proxy.h. Takes nothing from argv or the environment; the host's
  * socket is descriptor 3, and everything it needs comes from there.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the host orders: at the start the policy, its grants and the user's own proxy; later to
  * serve a slot or to drop it, and the user's answers. Checks each order and gives it to the part

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * koda-egress-proxy: the only way out for the slots of one policy. One process, one thread, one
  * libev loop. It is confined before it reads the first byte of a client, and it may die at little

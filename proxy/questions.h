@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Questions to the user, through the host, about hosts that no rule names, and the user's answers.
  * A question is for one slot, host and port; requests for the same share one question and its

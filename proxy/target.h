@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where a connection goes: a host and a port. */
 #ifndef KODA_PROXY_TARGET_H
 #define KODA_PROXY_TARGET_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Expands braces in the glob of a search: "x{a,b}" is "xa" and "xb". Braces may be nested. Pure. */
 #ifndef KODA_SEARCH_BRACES_H
 #define KODA_SEARCH_BRACES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ignore files that apply at one place of the tree: those of its directory and of each
  * directory above, nearest first. All .rgignore come before all .ignore, then .gitignore, then

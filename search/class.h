@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads one character class of a pattern and writes it so that it does not match the end of a
  * line. Pure. */
 #ifndef KODA_SEARCH_CLASS_H

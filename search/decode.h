@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Converts UTF-16 to UTF-8, piece by piece: invalid units become U+FFFD, as in browsers and
  * ripgrep. Also checks whether bytes are UTF-8. Pure. */
 #ifndef KODA_SEARCH_DECODE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A compiled glob: the syntax of a line in a .gitignore without a leading '!' or the slashes at its
  * ends. Works on bytes, not characters: '?' and a class match one byte, as in git and ripgrep.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The content half of a search: compiled patterns, and their matches in one open file at a time.
  * Knows no path, no policy, no frame.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A line as a search of content reports it. */
 #ifndef KODA_SEARCH_GREP_LINE_H
 #define KODA_SEARCH_GREP_LINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a search of content looks for, and how. */
 #ifndef KODA_SEARCH_GREP_OPTIONS_H
 #define KODA_SEARCH_GREP_OPTIONS_H

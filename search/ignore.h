@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A list of rules, of which the last matching one decides: the rules of one ignore file, in the
  * syntax of a .gitignore as git reads it, or the globs of a search. Checking a name is cheap,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The reply to a Tree: each directory with the number and size of all files below it. These are
  * known only after the directory was walked, but it is reported before its contents: so all entries

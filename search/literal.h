@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds a text in bytes. Pure; the bytes may be anything, including NUL.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * koda-fs-search: serves one search and exits. A worker (worker/session) that can change nothing,
  * and that confines itself to the searched places before it reads anything in them. Takes nothing

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The names in the directories that a walk is in: a stack with the innermost directory's names on
  * top, in two arrays that only grow. So a name costs no allocation, and the kernel provides its

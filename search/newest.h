@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keeps the newest of the files that are added, up to a limit. Pure except for allocation. */
 #ifndef KODA_SEARCH_NEWEST_H
 #define KODA_SEARCH_NEWEST_H

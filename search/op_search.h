@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The only request of koda-fs-search: opens the places, locks the process, compiles the pattern,
  * walks. */
 #ifndef KODA_SEARCH_OP_SEARCH_H

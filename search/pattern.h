@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the next match, in the way that was chosen (plan.h). Pure. */
 #ifndef KODA_SEARCH_PATTERN_H
 #define KODA_SEARCH_PATTERN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The places of a search: resolves and judges each requested place, opens it, and reads the ignore
  * files that apply there but lie outside of it. After that the process needs nothing outside of the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Options and patterns -> how the patterns are searched: in which way, with which texts and
  * programs. Pure. */
 #ifndef KODA_SEARCH_PLAN_H

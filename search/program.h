@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One expression, compiled by PCRE2 (JIT where there is one), and its matches within limits that no
  * pattern can exceed: steps, depth, heap, the JIT's stack. The match data and the JIT's stack are

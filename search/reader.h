@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads the text of a pattern from its beginning while another one is written: shared by the
  * reading of items (syntax.c) and of classes (class.c). Pure.

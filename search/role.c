@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "search/op_search.h"
 #include "search/places.h"
 #include "shared/base/cleanup.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sends what was found to the host: collected into pages, which are sent when they are full or
  * old, the first item at once. */
 #ifndef KODA_SEARCH_SINK_H

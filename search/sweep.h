@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is done to every byte of every file, with the widest registers of the processor. Pure; reads
  * nothing outside of the given bytes.

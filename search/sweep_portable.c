@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See sweep.h: for processors that sweep_x86.c does not support. */
 #include "search/sweep.h"
 

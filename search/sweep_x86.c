@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See sweep.h. SSE2 is in every processor of this architecture; AVX2 is detected at run time. */
 #include "search/sweep.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Analyses the text of a regular expression without PCRE2: which text every match has to contain,
  * and whether a match can touch the end of a line. Pure.

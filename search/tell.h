@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Selects the lines of a file that are reported, in order: those that match, and the context around
  * them, each once. Lines are counted only as far as needed for a reported number. Decides nothing

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Texts of which every match contains at least one, and how selective they are. Pure. */
 #ifndef KODA_SEARCH_TEXTS_H
 #define KODA_SEARCH_TEXTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The walk of a search: everything below one place that the options let through, in the order of
  * the bytes of the path, on descriptors. Follows no link, never leaves the place, reads the ignore

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a walk selects: flags, globs, types, the user's own excludes file, compiled once and used
  * for all places of one search. The walk reads the fields. Pure.

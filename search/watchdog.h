@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ends a match that takes too long: PCRE2's limits count steps, and the pattern decides what a step
  * costs. The same for compiling, which has no limit but the pattern's length: a class of all

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A file, read from its beginning as pieces of whole lines: one buffer that grows only for a line
  * (or a context) that does not fit, and not beyond what GREP_LINE_MAX requires. Skips byte order

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Escapes what a person is asked to approve. Stricter than visible.h: nothing may be pushed out of
  * sight, and nothing may look like something else. Pure; the same for the terminal and for MCP.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The lines that a change removes and adds, or that a command's script has, as a person is shown
  * them. Lines are escaped, and each begins with a sign, so none looks like our own text. A text

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Computes what replacements make of a content, to show the change as a whole. Pure, with a limit
  * for the work: the server waits for it.

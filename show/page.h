@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes the text that a person reads before saying yes. The text goes to a terminal or into a
  * message; the style says which. Only page.c, diff.c and question.c depend on the style, so the

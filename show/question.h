@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a person is asked, in words: the only place that renders a question, for the terminal and for
  * MCP. It shows what the library found, and the file as it was read; never what a request claims.

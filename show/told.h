@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints what a command was refused, one sentence per line: the same to a person at the terminal
  * and to a client of the MCP server. Pure.

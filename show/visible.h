@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Escapes untrusted bytes for a person's eyes: what a model names or writes is hostile. An escape
  * sequence would repaint the question that the user is about to answer, a bidi override would

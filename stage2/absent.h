@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Handles the places of a plan that are to be hidden, do not exist, and cannot be made by a
  * command. The nearest existing directory of each is shown through a mirror (stage2/mirror.h) that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds out whether a socket of the slot's network namespace is bound to an inode, with the
  * kernel's list of sockets (unix_diag). It knows neither callers nor paths.

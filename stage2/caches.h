@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The caches that commands write (Boot.caches): the host's caches are the read-only lower layer of
  * an overlay, and what commands write goes into a layer that belongs to the project. Uses the first

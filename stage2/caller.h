@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Access by thread number to a thread that waits for the answer to a seccomp notification. The
  * number belongs to that thread as long as its notification is valid: call caller_waits() after

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by stage2's own children, template and spawner: orders over a socket pair, and no heap. */
 #ifndef KODA_STAGE2_CHILD_H
 #define KODA_STAGE2_CHILD_H

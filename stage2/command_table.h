@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The commands of the slot, from the order until their end is reported: what is known of each, and
  * how to find it. stage2/commands begins and ends them, stage2/reap learns how they ended.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Begins, signals and ends commands: by order, or because the slot is over a limit. stage2/reap
  * notices how a command ends.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The processes of ours that belong to no command and that stage2 waits for: the worker, the
  * searches, and the meter of stage2/quota.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every connect() of a command arrives here as a seccomp notification. stage2 copies the address
  * once, takes the socket with pidfd_getfd, and itself connects that copy of the descriptor to that

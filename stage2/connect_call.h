@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * connect(), by stage2, of a descriptor that a caller has as well: it never waits, whatever the
  * caller's other threads do to the open file meanwhile.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "stage2/connect_wait.h"
 
 #include <errno.h>

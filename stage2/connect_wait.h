@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The connections that are not established at once: a table of them, in which each is tried again
  * until its caller can be answered, is gone, has a signal to handle, or has waited as long as it

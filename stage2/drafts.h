@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A draft (Boot.drafts): each directory that commands write becomes an overlay. The project is its
  * read-only lower layer, between them is one that hides names (host/draft/mask.h), and all changes go to the draft's own directory on the host. bwrap has bound

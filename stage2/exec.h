@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs one command, from the order to execve. Three processes take part: pid 1 writes the order
  * into a slot of memory that it shares with the template; the template clones a reaper, which

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Resolves a path that goes through links, also if its target does not exist. A command can put a
  * link on the way to a hidden place that does not exist yet: what the host then writes under that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How much memory each process has taken itself. A process that was forked shares pages with its
  * parent, and no cheap number says how many. But all pages that it has gained since stage2 first

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What commands see in hidden places: an empty directory or an empty file. They are on the slot's
  * file system in memory, which is made here as well.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the processes that hold a replaced object: a file or directory that is protected or to be
  * hidden, and that processes could open until stage2 mounted on it again. They hold it as a

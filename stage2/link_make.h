@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The process that carries out the requests to stage2/links, one after the other. It shares memory
  * with pid 1: the queue, and the table of known directories. Pid 1 writes that table and makes the

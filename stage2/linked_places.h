@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A command can put a link where a place is to be hidden and does not exist yet: what a process
  * outside then writes there ends up at the link's target, whether commands can write that or only

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * In a git directory a command may make regular files and directories, and nothing else: git on the
  * host writes through a symbolic link that it finds there, and blocks on a FIFO. The plan says

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Notices that another process makes, removes or replaces names in the lower directories of a draft,
  * so that overlay_refresh() is called only when it is needed: afterwards commands look up each name

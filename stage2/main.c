@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * koda-sandbox-stage2: pid 1 of a slot's sandbox. Takes nothing from argv or the environment: the
  * host's socket is descriptor 3, and all orders come from there. When the socket ends, stage2

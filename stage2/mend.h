@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Mounts again what a process outside made disappear, and mounts what is to be hidden and has
  * appeared, while every process of the slot is stopped.

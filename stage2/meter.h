@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What /proc and the private file systems say of the slot's memory: of the machine, of a process,
  * of objects of shared memory. stage2/usage adds it up.

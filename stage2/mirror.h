@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A directory as commands see it, in which some names never appear: for places that are to be
  * hidden and do not exist yet. Nothing can be mounted on a name that does not exist, and mounting

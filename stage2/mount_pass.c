@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "stage2/mount_pass.h"
 
 #include <errno.h>

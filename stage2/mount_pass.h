@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One pass over the plan that mounts some of its entries: clones what is shown again, opens each
  * place by descriptor, mounts on it, and checks that its path shows the mount. The caller chooses

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The kernel's mount calls, by descriptor, for view, private and caches. Nothing is mounted or
  * resolved by a name that a command could have changed meanwhile.

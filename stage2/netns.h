@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The slot's only way out: a listening socket on the loopback interface of its network namespace. A
  * socket belongs to the namespace it was made in, so the process that receives this one accepts

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Signals that names in a directory changed. This is dnotify: unlike inotify and fanotify it has no
  * limit that other programs of the same user could use up, and hiding secrets must not depend on

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads one order, carries it out and queues the report. stage2 ends on an invalid order, or one
  * without its descriptors, because only a process other than our host would send that. A valid

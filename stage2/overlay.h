@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An overlay mount: changes go to the upper directory, and the lower directories are only read. It
  * is made in the slot's user namespace, which needs `userxattr` (Linux 5.11). It is `volatile`:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the mounts that stage2 has made, wherever a process outside has moved them, by their IDs in
  * mountinfo, and unmounts them.

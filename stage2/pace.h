@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Decides when the memory and the processes of a slot are measured again. Pure: takes times and
  * numbers, returns a decision.

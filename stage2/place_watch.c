@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "stage2/place_watch.h"
 
 #include <errno.h>

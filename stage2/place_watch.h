@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Watches the places of the plan. For each place it knows the nearest existing directory, which
  * signals when names in it change (stage2/notice), what the name referred to, and whether the

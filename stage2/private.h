@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The private places of the view (/tmp, /dev/shm, the runtime directory ...). They are directories
  * of one file system in memory, so that one size limits all of them together, and they cover the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads every process of the slot from /proc, and stops and continues all of them except pid 1. For
  * stopped processes the result is current; for others it may be out of date.

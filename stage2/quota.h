@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The limits of the slot as a whole: memory and tasks of all commands together, where no cgroup
  * enforces them. The command that uses most is ended. Nothing happens while no command runs.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every process that dies in the slot is waited for here, and the start and the end of commands are
  * reported. A command whose reaper is gone is over: what it has left (stage2/strangers) is killed,

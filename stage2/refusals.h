@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reports to the host what a command was refused, up to a number of times per second: a command
  * that tries in a loop must not fill the host's socket. The others are counted, and that number is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes mounts read-only, by descriptor: mount_setattr() (Linux 5.12), or before that mount(), which
  * can only do so with a mount that is attached. A mount that is attached nowhere yet is then first

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * koda-sandbox-stage2: pid 1 of a slot's sandbox. It has one loop and no threads. The header of
  * each part says what it does:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tells stage2's own processes from those that a command has left, and kills the latter. A
  * command's reaper is a child of pid 1. Any other child of pid 1 that is not known has lost its

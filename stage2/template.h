@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The process that commands descend from: what confines all of them alike is set up once, here. It
  * has no capability, no_new_privs, its own session keyring, one Landlock domain (so that commands

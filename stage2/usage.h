@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the slot uses: the memory of all its processes together (shared memory counted once), what
  * is in its private file systems, and the number of tasks (processes and threads). File pages that

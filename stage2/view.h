@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Carries out the mount plan, in stage2's own mount namespace, by descriptor: each place is
  * resolved once, without following links, compared with (dev, ino), cloned (open_tree) and moved

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The plan as it is mounted: one entry for each place, in the order of the plan, with what stage2
  * found and mounted there. stage2/view fills it; the parts that watch places, hide them or look for

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Notices when processes outside change the places of the plan. A rename or unlink on the host
  * detaches a mount that is on the file, in every namespace; poll() on our mountinfo reports that

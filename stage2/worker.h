@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Starts the slot's koda-fs-worker and its searches. They are in the same view as the commands, but
  * under none of the commands' confinement: they confine themselves.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ioctls that a command may make. Every other number gets ENOTTY, the error of a file that does not implement it,
  * which programs expect. The list names what is allowed, because each file system adds ioctls of its own: flags that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The numbers, other than those of system calls, that the filters are made of: flags, commands,
  * families. gen-seccomp takes them from the headers of the machine that builds. All machines in its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gen-seccomp MACHINE worker|search|proxy|stage2 [--sanitize] [--test]
  * gen-seccomp MACHINE command|command_closed

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "shared/base/cleanup.h"
 #include "worker/files/keep_now.h"
 #include "worker/ops/op.h"

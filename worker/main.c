@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * koda-fs-worker: the file operations of one slot. It may be killed at any time. Takes nothing from
  * argv or the environment; the host's socket is descriptor 3, and everything the worker has to know

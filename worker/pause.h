@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Points at which a test stops or slows down a worker, to kill it between two steps. An installed
  * worker contains none of this: built with -DKODA_STOP_AT=n the worker stops itself at point n,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Errors about a path, in one form: the message shows the path escaped, the error carries its
  * bytes unchanged. */
 #ifndef KODA_WORKER_SAY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A worker's conversation with its host: one Seal, then requests and replies until the stream ends.
  * Knows the frames, their order and the peer. What each request does is in op_*.c, selected by the

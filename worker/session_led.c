@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What protected places lead to, for judging changes. */
 #include "shared/base/cleanup.h"
 #include "worker/scan/scan.h"

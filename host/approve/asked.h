@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One question to the embedder, about a call, a command or a connection. The approval callback gets
  * it and answers there or later; it ends with the answer, or with the end of its subject. This code

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tickets: how the embedder names an open question. The public `struct koda_approval *` is a
  * number in the shape of a pointer. It is never dereferenced and never used twice, so a ticket that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The layers in a project's directory (host/caches/cache_store): their names and locks, and
  * removing those that are too large or too old. */
 #ifndef KODA_HOST_CACHES_CACHE_LAYERS_H

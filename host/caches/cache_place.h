@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Follows the path of a cache through every symbolic link, even if a part of it does not exist
  * yet: a tool of the host would follow it in the same way once a command has made that part. */
 #ifndef KODA_HOST_CACHES_CACHE_PLACE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Mount points of private caches in directories that commands write. If one is missing, the host
  * makes it, so that no command can. The last slot that needs it removes it again, if it is still

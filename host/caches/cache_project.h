@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The name of a project's directory of layers (host/caches/cache_store): NAME-HASH-IDENTITY, made
  * from the root's path and from the identity of the directory at that path. If a project is deleted

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a project keeps what its commands wrote to caches:
  * ~/.local/state/koda-sandbox/caches/NAME-HASH-IDENTITY/ (host/caches/cache_project).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Trees that commands wrote (layers of caches). The host measures, merges and removes them, using
  * descriptors only.

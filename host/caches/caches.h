@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The caches of tools below the home directory: which ones there are, and what in them commands may
  * not change. One row each.

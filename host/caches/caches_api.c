@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shows the user how much commands wrote to caches, and removes it. */
 #include <dirent.h>
 #include <errno.h>

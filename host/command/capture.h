@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a command prints, read from a pipe into bounded memory: the first half of the bound, the
  * last half, and how many bytes were dropped between them. A flood costs reads, not memory.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One command's life: requested, approved, executed by stage2, output captured, deadline kept,
  * ended, the project compared, over. Every command ends exactly once, with a result or with the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The public functions for commands: koda_command_start() and those around it. */
 #include <errno.h>
 #include <signal.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The orders to stage2 about one command. */
 #ifndef KODA_HOST_COMMAND_COMMAND_ORDERS_H
 #define KODA_HOST_COMMAND_COMMAND_ORDERS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The output of a command: reading it as it comes, and the denials found in it. */
 #ifndef KODA_HOST_COMMAND_COMMAND_OUTPUT_H
 #define KODA_HOST_COMMAND_COMMAND_OUTPUT_H

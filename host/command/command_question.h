@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The question to the embedder about a command, which is shown as it will be executed. */
 #ifndef KODA_HOST_COMMAND_COMMAND_QUESTION_H
 #define KODA_HOST_COMMAND_COMMAND_QUESTION_H

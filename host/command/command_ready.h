@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Makes a slot ready to run a command. */
 #ifndef KODA_HOST_COMMAND_COMMAND_READY_H
 #define KODA_HOST_COMMAND_COMMAND_READY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the caller asked for when it started a command: copies of the words, the environment, the
  * directory and the descriptors, and the limits. */
 #ifndef KODA_HOST_COMMAND_COMMAND_REQUEST_H

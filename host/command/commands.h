@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * All commands of a slot: what the sandbox and the protection ask of them, their deadlines, and the
  * comparisons that they need while they run.

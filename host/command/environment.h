@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A command's environment, made from scratch: the base list, the list for the tool that the command
  * starts, what the sandbox itself sets, what the caller adds. Pure: a function of the environment

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The list of a slot's commands that are not over yet. */
 #ifndef KODA_HOST_COMMAND_LIST_H
 #define KODA_HOST_COMMAND_LIST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The data of a command, and of all commands of a slot together. The functions are declared in the
  * other headers of this folder.

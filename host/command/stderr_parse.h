@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Denials guessed from what a command printed (BSD and GNU tools, shells, language runtimes). Pure.
  * A guess is marked as one; stderr_parse_judge then drops those that the policy would have allowed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A session, as all parts of the host see it: what it was opened with, its loop, its callbacks, and
  * what is finished but not reported yet. The functions are declared in the other headers of this

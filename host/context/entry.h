@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Entering and leaving the library: may it be called now, where may callbacks run, what happens when
  * its outermost function returns, and how to wait.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The events that a session reports to the embedder's event callback. */
 #ifndef KODA_HOST_CONTEXT_EVENT_H
 #define KODA_HOST_CONTEXT_EVENT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Finished asynchronous calls whose callback has not run. The loop's next turn runs it. */
 #ifndef KODA_HOST_CONTEXT_FINISHED_H
 #define KODA_HOST_CONTEXT_FINISHED_H

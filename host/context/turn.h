@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One turn of a session's loop: ready sources are read, all parts check their deadlines, callbacks
  * run, and the loop is told what to wait for next. The parts register here as tickers; the turn
  * knows none of them. */

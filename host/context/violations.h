@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a slot's policy or kernel sandbox refused: a ring of the last hundred violations, and their
  * text. Whether one is certain depends on what reported it; host/command/stderr_parse guesses.

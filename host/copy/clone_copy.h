@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes, collects and removes the clone of a record (host/copy/record). Its directory, record.tree, has
  * `tree` (the agent's root), `base` and `upper` (worker/clone/clone.h); what works there runs in a

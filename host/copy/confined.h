@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs a shell script in a kernel sandbox of its own: a session over the project's git directory
  * whose commands can write there and to the copy, reach no network and read nothing more than the

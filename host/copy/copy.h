@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Copies of a project (koda_copy_*). This folder is above all others of the host: a copy is worked on
  * by sessions of the public interface, and needs no support in slots, sandboxes and workers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* koda_copy_policy(). */
 #include <errno.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is known of the copies of a project: in koda's own directory, copies/<root>/<id>/
  *

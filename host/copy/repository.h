@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the git repository that a root is in, without git: whose command would follow the project's
  * configuration. It is found upwards from the root as git does, but only this user's directories

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The directories of a copy: made and removed by descriptor, without following a link. */
 #ifndef KODA_HOST_COPY_TREE_H
 #define KODA_HOST_COPY_TREE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Makes, looks into and removes the worktree of a record (host/copy/record). */
 #ifndef KODA_HOST_COPY_WORKTREE_COPY_H
 #define KODA_HOST_COPY_WORKTREE_COPY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The shell scripts that run git for a worktree (host/copy/worktree), in a sandbox. Their variables:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Forgetting single changes of a draft: the host removes names in a layer, by name and type alone. */
 #ifndef KODA_HOST_DRAFT_DROP_H
 #define KODA_HOST_DRAFT_DROP_H

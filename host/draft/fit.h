@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Can directories have a draft on this machine? What the kernel would refuse, or accept without
  * keeping its promises, is refused before, with the reason and what to do about it. Tests:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the worker of a session for reviews is sealed with (host/review/held). */
 #ifndef KODA_HOST_DRAFT_HELD_H
 #define KODA_HOST_DRAFT_HELD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The history: what was changed, and what is needed to take it back. In koda's own directory,
  * history/<root>/<id>/

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is known of an entry of the history, in memory (host/draft/history). */
 #ifndef KODA_HOST_DRAFT_HISTORY_ENTRY_H
 #define KODA_HOST_DRAFT_HISTORY_ENTRY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The files of an entry of the history: `about` and `items`. */
 #ifndef KODA_HOST_DRAFT_HISTORY_FILE_H
 #define KODA_HOST_DRAFT_HISTORY_FILE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which entries of the history sessions are writing to: a mark for each, history/<root>/.live/<id>. A
  * host that was killed leaves its mark, and the next session finds by it what has to be finished,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The changes of file operations in an entry of the history: each worker of the session has written
  * those that it made into a log of its own in `old` (worker/files/keep_log). Workers are not trusted:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the workers of an entry were doing when they and their host were killed (worker/files/keep_now):
  * what another worker has to be asked. Workers are not trusted: a file that is not one Recover of its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How much an entry of the history takes up on the disk. Measuring looks at every name in it, so the
  * result is kept in its file `size` for as long as nothing changes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The bounds of the history, for all roots together. */
 #ifndef KODA_HOST_DRAFT_HISTORY_TRIM_H
 #define KODA_HOST_DRAFT_HISTORY_TRIM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names that a draft never shows: places that are to be hidden and do not exist yet. Nothing can be
  * mounted on a name that does not exist. Overlayfs does not notice that the host makes it later, so

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Directories in koda's own directory that have an id: drafts/<root>/<id>, history/<root>/<id>. The
  * directory's lock (flock) shows whether a process uses it. Making and removing one are one rename

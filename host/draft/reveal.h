@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A directory that a draft made in the stead of the project's hides everything that the project has
  * there ("opaque"). What is applied of it, while the rest stays in the draft, would be hidden as well,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where drafts are: in koda's own directory, drafts/<root>/<id>/
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The certificates that commands trust in a session that intercepts: the system's, the policy's,
  * and that of the proxy's CA, as one file in a directory of the host that the view shows read-only.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The connections that the commands of a slot made or tried to make, as the proxy reported them: a
  * ring, oldest first. Text is copied and escaped with bytes_show(), whatever its origin.

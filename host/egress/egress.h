@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The host's side of egress: which koda-egress-proxy serves which slots. There is one proxy for
  * each distinct policy of a session. It is started when the first connection waits on a slot's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The sockets on this host that a policy maps names to. The host connects, so that the proxy needs
  * no access to them.

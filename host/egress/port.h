@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The listening socket of one slot, on which its commands connect. The host keeps it and never
  * accepts: it only notices that a connection waits while no proxy serves the socket, and keeps what

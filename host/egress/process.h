@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One egress proxy process: its start, its deadlines, its death, and the pause before the next
  * start. A proxy that hangs, sends something invalid or closes its socket is stopped. After too

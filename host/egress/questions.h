@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The questions to the user about hosts that no rule names, and the hosts that the user granted for
  * the session. A question belongs to one slot of one egress; an answer for the session answers the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The environment variables that name the user's own proxy. They are read once, when a session
  * opens, and checked then.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The frames between the host and one egress proxy. Orders are packed and sent from plain values. A
  * report is untrusted input and enters here: each field is validated once, and handed on as a plain

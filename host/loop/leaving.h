@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Killed processes that are not reaped yet. The function that kills a process does not wait for its
  * end; the session's loop reaps the process when it runs.

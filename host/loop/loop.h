@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A session's loop: one epoll set with the descriptors of all sources, and one timer. Any other
  * loop can watch the whole set as one descriptor. The loop knows sources, but not their owners.

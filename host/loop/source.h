@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A descriptor in the session's epoll set. Always the first member of its owner, so it can be cast
  * back. */
 #ifndef KODA_HOST_LOOP_SOURCE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What this machine can do, found by trying: a feature that the kernel version promises may be
  * blocked by a container, a sysctl or a filter. What would change this process is tried in a child

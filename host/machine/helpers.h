@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where the helper programs are: beside the program or library that this code was loaded from,
  * never found by PATH, which a project may control. They are searched for once, when a session

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The home directory of this process's user. */
 #ifndef KODA_HOST_MACHINE_HOME_H
 #define KODA_HOST_MACHINE_HOME_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How much memory the machine has to share out. */
 #ifndef KODA_HOST_MACHINE_MACHINE_H
 #define KODA_HOST_MACHINE_MACHINE_H

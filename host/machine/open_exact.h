@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Opens a path that was made canonical earlier without following any link: since then, a command
  * may have put a link where a component of the path was.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the kernel says about a process of this machine, by its pid. A pid is reused after its
  * process has ended; pid and start time together name one process.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is wrong with this machine, and the one command that corrects it. Pure except for
  * remedy_look(): what was found is passed in as data, so that each distribution and each container

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * koda's own directory on the host, ${XDG_STATE_HOME:-~/.local/state}/koda-sandbox: what commands
  * planted, until the user has reviewed it (quarantine/), and what must be known about a killed

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The system's users and groups. A program with shared libraries asks the C library, which may ask
  * a directory server (users.c). A static one reads /etc/passwd and /etc/group (users_files.c): the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names that every policy and every view starts from. Data only; its users decide what it means. */
 #ifndef KODA_HOST_POLICY_DEFAULTS_H
 #define KODA_HOST_POLICY_DEFAULTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The public policy as the host's other modules use it: koda_policy_*() of
  * include/koda/sandbox.h. */
 #ifndef KODA_HOST_POLICY_POLICY_API_H

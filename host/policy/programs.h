@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Directories in which this user's shell finds programs, in addition to the names of
  * host/policy/defaults: those that PATH and npm's prefix name on this machine. */
 #ifndef KODA_HOST_POLICY_PROGRAMS_H

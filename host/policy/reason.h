@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Explains to the user why a place is protected: the reason of its row in host/policy/defaults.
  * Pure. */
 #ifndef KODA_HOST_POLICY_REASON_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The settings of each mode: the one table from which policies are derived. */
 #ifndef KODA_HOST_POLICY_TRUST_H
 #define KODA_HOST_POLICY_TRUST_H

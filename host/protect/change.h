@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A change that a worker's comparison found, as a violation that the embedder and the user read. */
 #ifndef KODA_HOST_PROTECT_CHANGE_H
 #define KODA_HOST_PROTECT_CHANGE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keeps a note on disk, from before the first command until the last comparison, that a session has
  * not yet checked what its commands left. If a host is killed, no later session mistakes what its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The format of a journal's file, for journal.c, which writes it, and journal_visit.c, which reads
  * it: the magic bytes, a frame with the Journal, a checksum of all that, then frames with one

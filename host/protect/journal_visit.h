@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads and visits the journals (host/protect/journal) of other sessions. It decides which journals
  * have no living host, and which of several hosts finishes a journal. Commands cannot see journals,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds what commands of other sessions are planting right now, so that a new session does not
  * mistake it for something that existed before. The other sessions (neighbours) are alive, or their

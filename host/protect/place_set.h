@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A set of the places that a worker reported, by path. It keeps copies, and says of each place
  * whether it is sure: it existed before any command ran, or was mounted while no command was

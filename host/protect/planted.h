@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counts what one command has planted. A command is ended when something of it is taken away a
  * second time at the same path, or when it plants too much. What a neighbour planted there looks

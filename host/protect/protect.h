@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keeps commands from changing what the host's tools run or obey, and from planting more of it: the
  * places that the slot's worker found, the mount plan made from them, and the comparison after

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The comparison: what have commands planted since the scan? The worker compares, and takes planted
  * files away; this file decides when, and who hears of it. */
 #ifndef KODA_HOST_PROTECT_PROTECT_COMPARE_H

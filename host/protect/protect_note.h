@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the protection records as violations of its slot. */
 #ifndef KODA_HOST_PROTECT_PROTECT_NOTE_H
 #define KODA_HOST_PROTECT_PROTECT_NOTE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The mounts that keep commands from the protected places: planned from what the worker found, and
  * mounted. */
 #ifndef KODA_HOST_PROTECT_PROTECT_PLAN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Asks the worker which places are to be protected, and keeps its answer, which is untrusted. */
 #ifndef KODA_HOST_PROTECT_PROTECT_SCAN_H
 #define KODA_HOST_PROTECT_PROTECT_SCAN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The state that the files host/protect/protect*.c share. */
 #ifndef KODA_HOST_PROTECT_PROTECT_STATE_H
 #define KODA_HOST_PROTECT_PROTECT_STATE_H

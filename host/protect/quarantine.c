@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lets the user see and restore what a worker moved to quarantine (the form on disk:
  * docs/PROTOCOL.md). The record comes from a worker and is not trusted: something is restored only

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by host/protect/quarantine and host/protect/quarantine_look: finding and reading the
  * quarantine on disk. */
 #ifndef KODA_HOST_PROTECT_QUARANTINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shows and deletes what is in quarantine. An attacker wrote it, so it is opened by descriptor,
  * never followed, and read up to a limit. The caller must make it safe to display.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The kernel's limits on watching directories (inotify), which all programs of a user share: a slot
  * with commands uses one instance, and one watch for each directory of the project. Without them,

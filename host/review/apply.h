@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Applying a draft to the project (koda_draft_apply). */
 #ifndef KODA_HOST_REVIEW_APPLY_H
 #define KODA_HOST_REVIEW_APPLY_H

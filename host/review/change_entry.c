@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One entry of a worker's list of changes, which is untrusted. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The change set of a draft: koda_draft_changes(), koda_draft_read(). */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Drafts: finding, opening, closing and forgetting them. */
 #include <errno.h>
 #include <stdlib.h>

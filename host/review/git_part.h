@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a path is in a git directory, by its name: only for what belongs together, never for what is
  * allowed. Pure. */
 #ifndef KODA_HOST_REVIEW_GIT_PART_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A separate session without commands for a review: its worker holds directories that no agent can
  * name, a draft and an entry of the history. It lists what is in the draft, and swaps what is held

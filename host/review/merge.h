@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Merging a draft's changes that are in conflict: finds, in the history, the versions that draft and
  * project both began with, and has a worker merge (worker/ops/op_merge.c).

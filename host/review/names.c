@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The stable names of the values that a review reports. */
 #include "host/context/context.h"
 #include "shared/base/cleanup.h"

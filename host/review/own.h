@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a draft has put into the project itself. The draft's next version of such a file is made of that
  * one, so as long as no other process has changed it, there is no conflict, however new it is.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an apply is going to do with each change of a draft. */
 #ifndef KODA_HOST_REVIEW_PLAN_H
 #define KODA_HOST_REVIEW_PLAN_H

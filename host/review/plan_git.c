@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The part of a plan that is about git directories. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which changes a person selected: paths with everything below them, and globs. Pure. */
 #ifndef KODA_HOST_REVIEW_SELECT_H
 #define KODA_HOST_REVIEW_SELECT_H

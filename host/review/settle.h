@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * File operations of sessions that were killed together with their workers: what is left of them in the
  * project under a temporary name is removed, or a removal is done to the end. A worker does that, under

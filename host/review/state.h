@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of a review share: an open draft, and one change of it. */
 #ifndef KODA_HOST_REVIEW_STATE_H
 #define KODA_HOST_REVIEW_STATE_H

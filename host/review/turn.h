@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Doing what an entry of the history says, or taking it back: the host's half of Swap. Items are sent
  * in the order of `order`, results are written down after each batch.

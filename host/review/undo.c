@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The history: koda_history_visit(), koda_history_changes(), koda_history_undo(). */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The coarse view and the namespaces -> bubblewrap's arguments. Pure: no fork, no I/O; golden files
  * test it. The only place that knows bubblewrap's flags.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a sandbox passes to bwrap and stage2 about the caches of its view, and what stage2 reports
  * about them. The layers are opened again for each boot.

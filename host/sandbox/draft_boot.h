@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The draft of a sandbox: opened with the sandbox, and passed to bwrap and stage2 at each boot. */
 #ifndef KODA_HOST_SANDBOX_DRAFT_BOOT_H
 #define KODA_HOST_SANDBOX_DRAFT_BOOT_H

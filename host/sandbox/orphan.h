@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ends processes that hold the other end of one of the host's sockets and that nothing else would
  * end: bwrap's own child, if bwrap was killed before it let the child go on. That child waits for

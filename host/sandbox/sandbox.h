@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The kernel sandbox of one slot: bwrap, which makes the namespaces and the coarse view, and
  * stage2, its init, which does the rest and runs commands. Lives as long as the slot; when its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The command line of bwrap for a sandbox, and koda_sandbox_arguments(), which shows it. */
 #ifndef KODA_HOST_SANDBOX_SANDBOX_ARGUMENTS_H
 #define KODA_HOST_SANDBOX_SANDBOX_ARGUMENTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Starting the processes of a sandbox: bwrap, and stage2, which gets its first order. */
 #ifndef KODA_HOST_SANDBOX_SANDBOX_BOOT_H
 #define KODA_HOST_SANDBOX_SANDBOX_BOOT_H

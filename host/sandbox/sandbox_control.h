@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The control socket of a sandbox: orders to stage2, and its reports. A report belongs to the order
  * that the host waits for, to the client (a command), or to the sandbox itself (host/sandbox/sandbox_event).

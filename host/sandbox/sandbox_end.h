@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ending the processes of a sandbox. */
 #ifndef KODA_HOST_SANDBOX_SANDBOX_END_H
 #define KODA_HOST_SANDBOX_SANDBOX_END_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Events that stage2 reports without an order: each becomes a violation, or starts a comparison of
  * the project. */
 #ifndef KODA_HOST_SANDBOX_SANDBOX_EVENT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a sandbox is built from: the policy, the session's places, and the caches. */
 #ifndef KODA_HOST_SANDBOX_SANDBOX_INPUT_H
 #define KODA_HOST_SANDBOX_SANDBOX_INPUT_H

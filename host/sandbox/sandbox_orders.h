@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The orders whose report the host waits for: to start a worker, and to mount the view. */
 #ifndef KODA_HOST_SANDBOX_SANDBOX_ORDERS_H
 #define KODA_HOST_SANDBOX_SANDBOX_ORDERS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The data of a slot's kernel sandbox, and what it needs of the parts above it. The functions are
  * declared in the other headers of this folder.

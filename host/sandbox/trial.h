@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tries what a sandbox needs of this machine, as the sandbox will use it: by koda-sandbox-launch,
  * whose AppArmor profile counts, and then by a program that bubblewrap started. For doctor, and for

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a command of a slot sees, as a plan (view_plan.h makes it), and questions about it. It has
  * two parts, because two programs carry it out:

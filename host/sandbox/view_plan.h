@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes the view of a slot: a pure function of the policy, the mode, the root, the home and the
  * places that a worker found (Scan).

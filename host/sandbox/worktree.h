@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the git directory of a project that is a linked worktree or a submodule: its `.git` is a
  * file, and git writes commits elsewhere. Commands may write there, with its configuration and

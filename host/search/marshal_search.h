@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * struct koda_search_options -> packed Search; replies of koda-fs-search -> struct koda_found. A
  * pattern or a file may have taken over the search process: everything it sends is validated here,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One search: a koda-fs-search process of its own, beside the slot's worker, from its start to its
  * answer. It cannot change anything, so there is nothing to recover: if it dies, another one is

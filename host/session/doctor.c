@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* koda_doctor(): reports what this machine can enforce, and tries a worker, a sandbox and the way
  * out of it. */
 #include <errno.h>

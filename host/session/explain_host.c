@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* koda_explain_host(): the proxy's own verdict (shared/rules/egress), without a proxy and without
  * resolving the name. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A session's slots: handing them out, taking them back, and keeping idle ones for the next user of
  * the same policy. */
 #ifndef KODA_HOST_SESSION_POOL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A call: its place in the slot's queue, its state, and how it ends. */
 #ifndef KODA_HOST_SLOT_CALL_H
 #define KODA_HOST_SLOT_CALL_H

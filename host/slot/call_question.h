@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The question to the embedder about a change. The worker has resolved and judged the change as a
  * dry run. The question shows what it found, and the change is bound to what was shown: canonical

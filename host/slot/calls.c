@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The public functions for operations on a slot: koda_call() and koda_call_async(). */
 #include <errno.h>
 #include <stdlib.h>

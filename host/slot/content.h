@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The content of a write that does not fit in a frame: a memfd that no process can change any
  * more. */
 #ifndef KODA_HOST_SLOT_CONTENT_H

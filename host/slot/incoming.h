@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A worker's reply to a call: the progress of a change, the answer to the call, or the verdict on a
  * change of a dead worker. A reply is untrusted; one that does not fit the call's state breaks the

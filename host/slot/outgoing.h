@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the host sends to a worker: first questions about the changes of dead workers, then the
  * calls in their order. */
 #ifndef KODA_HOST_SLOT_OUTGOING_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checks a descriptor received from a worker, which may have been taken over. It has to be a
  * regular file, open for reading only, of the size that the reply says, and on a file system that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The record: memory that the host shares with a worker, in which the worker notes the progress of
  * its changes. The host reads it only after the worker's death, and trusts it as little as frames

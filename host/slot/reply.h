@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reply -> struct koda_result. A reply is untrusted input: it is validated here, once, and copied,
  * so that the result does not depend on the worker's memory or frames. Pure except for allocation:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * struct koda_op -> packed Request. Pure except for allocation.
  *

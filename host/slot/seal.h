@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The start of any worker program: the host sends Seal, the worker answers Ready. Policy, root and
  * mode come from the session and the slot; nothing here sends or kills.

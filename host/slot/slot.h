@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A slot: one worker process at a time, and the calls it has to answer. Answers every call exactly
  * once, whatever happens to the worker.

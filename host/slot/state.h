@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The data that the parts of a slot share: a call, the slot itself, their limits, and which of the
  * slot's states may follow which. The functions are declared in the other headers of this folder.

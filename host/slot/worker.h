@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A slot's worker: starting it, reading from it, killing it, and burying it: reading the last
  * replies of the dead process and closing its socket.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What became of the calls whose worker died: a change happened, or it did not happen and can be
  * sent again, or it is not known. The host decides from the reports of the dead worker and of its

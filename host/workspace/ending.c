@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "host/workspace/ending.h"
 
 #include "host/command/command.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The end of a slot that has run commands: all of its commands are ended, then what they left is
  * compared a last time, before anything of the slot is removed. A command could plant something in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Asks the worker which files it protects although the policy does not name them, for a child
  * agent's policy (koda_slot_add_guards). */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The entry of the history that the file operations of a session go to: made when its first worker
  * starts, used by all its slots that work in the project itself, and removed again if nothing was

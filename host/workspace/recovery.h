@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finishes the comparison of a killed session: a worker compares the session's directories by the
  * rules in its journal, and takes away what its commands planted. This happens before a new slot

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The public functions that list what a slot's commands reached, or tried to reach.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* koda_slot_draft(). */
 #include "host/command/state.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* koda_slot_violations(): what the sandbox refused to a slot's commands, for the embedder. */
 #include "host/command/state.h"
 #include "host/context/entry.h"

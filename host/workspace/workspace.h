@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a koda_slot is made of: the slot with its worker, the kernel sandbox, the protection of the
  * project, the commands and the searches. Only this folder knows all of them: it makes them, starts

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * koda-sandbox: file operations and commands of a coding agent, in a sandbox.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # nix-build packaging/nix: from this tree, with the packages of the system's nixpkgs.
 { pkgs ? import <nixpkgs> { } }:
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a client is answered while it is accepted, in the protocol that it speaks: HTTP, SOCKS5 or,
  * as far as a refusal goes, SOCKS4. Pure: writes bytes into an answer.

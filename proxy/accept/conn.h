@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A client, from accept until it is handed on: first byte, head (or SOCKS greeting and request),
  * gate, answer; then tunnel or forward. Limits: PROXY_HEAD_MAX, PROXY_HEAD_SECS, PROXY_CONNS_MAX.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The server name in a TLS ClientHello, which may be split over records in any way, up to HELLO_MAX
  * bytes. Pure.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The head of an HTTP/1 request or response. Pure, strict (RFC 9112): refuses what two parsers
  * could read in two ways. Does not copy: fields point into the bytes.

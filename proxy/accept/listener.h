@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The socket on which a slot's connections arrive. Accepts them in bursts that leave other clients
  * their turn, and not while the host is behind or descriptors are short. What a connection wants is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * SOCKS5 (RFC 1928), no authentication, as bytes. Pure.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A judged name -> a connected TCP socket (non-blocking, close-on-exec, TCP_NODELAY, keep-alive).
  * Resolves the name (a literal needs no resolving), judges each address (egress_judge_address; own:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/reach/own_address.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Does an address belong to this machine? A name with such an address leads to services that listen
  * for this machine only, however public the address looks. Asks the kernel.

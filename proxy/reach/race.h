@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Connects to the first of several addresses that accepts (RFC 8305): one after the other, with
  * 250 ms between attempts, alternating families. Judges no address: the caller has judged them all.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names -> addresses, with c-ares in the event loop: /etc/hosts, then DNS; no search list, no
  * HOSTALIASES, no environment. resolv.conf is read again after it has changed (a laptop moves).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/reach/upstream_talk.h"
 
 #include <errno.h>

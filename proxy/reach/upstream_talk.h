@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The talk with the user's own proxy over a connection to it: CONNECT, or SOCKS5 with its login.
  * Afterwards the connection leads to the target. Never reads a byte past the proxy's last answer:

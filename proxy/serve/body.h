@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds where a message's body ends. Pure: the caller feeds what arrives, and body_take() says how
  * much of it belongs to the body. Chunked framing is strict: sizes of at most 16 hex digits, CRLF

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Bytes between two steps of a forward: received and not handled yet, or waiting to be sent. A
  * buffer has a fixed size, and is allocated only while it has bytes. What does not fit is not

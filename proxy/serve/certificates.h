@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The certificates of an interception: a CA whose key exists in this process's memory alone, and
  * leaves for hosts, made once; a bounded number is kept.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One HTTP request and its answer, between the buffers of two sides: finds the heads, writes them
  * on as rewrite does, and passes the bodies on with the framing that the other side understands.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * HTTP/1 requests, one after the other, each judged and rewritten separately: request line, Host,
  * framing and the end-to-end fields. Also supported: connections kept alive on both sides, chunked

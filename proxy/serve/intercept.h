@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Terminates TLS, when the host has asked for it: a CA made at start whose key exists in this
  * process's memory alone, leaf certificates for allowed hosts (made once, a bounded number kept),

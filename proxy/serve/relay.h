@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Moves bytes between two connected sockets until both directions have ended, or neither has had a
  * byte for PROXY_IDLE_SECS. Passes half-close on. Small amounts are read and written; large ones

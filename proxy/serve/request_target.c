@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/serve/request_target.h"
 
 #include <stdio.h>

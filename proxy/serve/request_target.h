@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The target of an HTTP request, from its head: the one that the request names or, inside a tunnel,
  * the tunnel's, which the request has to agree with. Also refuses what may not be asked for in this

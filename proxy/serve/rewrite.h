@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rewrites heads: turns a parsed head (http.h) into the bytes that are sent on. Pure.
  *

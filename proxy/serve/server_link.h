@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A forward's connection to a server: opened through the gate when a request needs one, and used
  * again for the next request to the same target, which is judged again. Holds the account of the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One side of a forward, the client's or the server's: a stream, the buffers of its two directions,
  * and what is known of its state. Moves bytes between stream and buffers, and waits for the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes to and from one side, plain or through TLS: non-blocking, with the events to wait for.
  * Never raises SIGPIPE. */
 #ifndef KODA_PROXY_SERVE_STREAM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/serve/tls_error.h"
 
 #include <openssl/err.h>

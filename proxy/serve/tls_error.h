@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Why OpenSSL failed, in a sentence. */
 #ifndef KODA_PROXY_SERVE_TLS_ERROR_H
 #define KODA_PROXY_SERVE_TLS_ERROR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A tunnel whose client has been told that it is open. What it may carry:
  *

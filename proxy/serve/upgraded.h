@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What two sides exchange after they have changed the protocol: bytes are passed on as they come.
  * Sides without TLS are handed to a relay as soon as nothing of the exchange is left.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Open what a path names without following links: after a path was judged, a command may have
  * replaced one of its components with a link. All but the last function need openat2 (Linux 5.6).

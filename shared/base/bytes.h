@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pure functions for paths and bytes that cross a trust boundary. */
 #ifndef KODA_SHARED_BASE_BYTES_H
 #define KODA_SHARED_BASE_BYTES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Scope-based release of resources, and transfer of ownership. */
 #ifndef KODA_SHARED_BASE_CLEANUP_H
 #define KODA_SHARED_BASE_CLEANUP_H

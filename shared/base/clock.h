@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Clocks as a single number. */
 #ifndef KODA_SHARED_BASE_CLOCK_H
 #define KODA_SHARED_BASE_CLOCK_H

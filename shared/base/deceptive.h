@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The only table of characters that deceive a person: a terminal acts on them instead of showing
  * them, shows nothing or a blank, or draws them onto another character. A person who approves

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Why a call failed, by value: nothing to allocate under ENOMEM, nothing to leak. This is the
  * public struct koda_error, the one type that is passed unchanged from a worker's syscall to the

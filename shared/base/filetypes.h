@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names for kinds of files ("c", "py", "rust") and their globs. Only a table. */
 #ifndef KODA_SHARED_BASE_FILETYPES_H
 #define KODA_SHARED_BASE_FILETYPES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Folds a file name as a case-insensitive file system compares it, as far as that matters for
  * ASCII. Pure.

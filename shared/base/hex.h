@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes as hexadecimal digits, and back. */
 #ifndef KODA_SHARED_BASE_HEX_H
 #define KODA_SHARED_BASE_HEX_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptors: writing and reading to the end, and not waiting. */
 #ifndef KODA_SHARED_BASE_IO_H
 #define KODA_SHARED_BASE_IO_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Texts as lines, and which lines differ between two of them. Bounded: of texts that differ too much
  * everything between the first and the last difference counts as different.

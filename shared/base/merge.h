@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Three-way merge of texts, line by line: what either side changed since a text that both began with.
  * Where both changed the same lines, or lines next to each other, in different ways, they overlap, and

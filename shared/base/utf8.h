@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* UTF-8, strictly: no overlong forms, no surrogates, nothing above U+10FFFF. */
 #ifndef KODA_SHARED_BASE_UTF8_H
 #define KODA_SHARED_BASE_UTF8_H

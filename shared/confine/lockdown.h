@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a process confines itself: no_new_privs, non-dumpable, rlimits, Landlock, seccomp. This is
  * mechanism only; the caller decides which rights and which filter. It uses raw system calls and

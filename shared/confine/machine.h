@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The machine that this code is compiled for, as seccomp calls it. Filters are lists of system call
  * numbers, which differ between machines, so each generated filter compares its machine with this

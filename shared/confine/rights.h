@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What each confined process gets from Landlock: one row for each right, with the ABI that has it
  * and, for each kind of process, what holds the same promise on a kernel without it. Which process

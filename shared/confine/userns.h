@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a sandbox needs of the kernel, tried in the order in which bubblewrap needs it: a user
  * namespace, capabilities in it, the other namespaces, a mount, and a /proc of its own. A kernel

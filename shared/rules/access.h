@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * (policy, place, operation) -> verdict. Pure: the caller has resolved the place and holds its
  * descriptors, and struct access_disk answers questions about the disk around it. The same code

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Host names: the grammar of a host as a client writes it and of a pattern in a rule, and which
  * patterns match a host. Pure. egress_judge() (shared/rules/egress) decides what follows from a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * (policy, host, port) -> may it be reached; (policy, address) -> may a name lead there. Pure, and
  * the only place that decides: the proxy, `explain net` and compose's property test all call it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rules of deny_write_names: what is protected by its name, at any depth. A rule is the end of
  * a path: one to NAMES_PARTS_MAX components (".vscode", ".github/hooks"), each literal or with one

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The policy's data type: what a trusted host gives to a sandbox. Every field of the schema in one
  * struct, its composition and its packed form. Decisions are made in shared/rules/access and

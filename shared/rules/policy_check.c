@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Is a policy valid? Bounds, enums and every rule. */
 #include <inttypes.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Why compose never widens, rule by rule; the table in policy_field.c says which field has which.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table of a policy's fields: a row for each field of proto/policy.proto, in the order in which
  * they are shown. Whatever is done with every field walks this table: copying, comparing, checking,

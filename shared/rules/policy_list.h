@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A list of rules of a policy: texts in the order in which they were added, each of them once. A
  * long list has a hash table, so that adding thousands of rules takes linear time. What a rule

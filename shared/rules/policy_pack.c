@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A policy as bytes, and their digest. Unpacking is in policy_unpack.c. */
 #include <sodium.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Packed bytes -> policy. A separate file, so that only programs that receive a policy can read
  * one. */
 #include <stdlib.h>

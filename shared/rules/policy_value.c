@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A policy as a value: its defaults, its memory, copies and equality. */
 #include <stdlib.h>
 #include <string.h>

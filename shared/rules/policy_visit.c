@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A policy as text: each value with the names of its section and field. */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How the fields of a policy lie in the messages that protoc generates from proto/policy.proto. For
  * policy_pack.c and policy_unpack.c, which find a field by the offsets in its row.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The user's own proxy: what the host's HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY mean. Pure.
  * The host checks at the start whether the values can be used, so that nothing ever goes out

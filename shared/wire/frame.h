@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A length-prefixed stream over a connected AF_UNIX socket, with descriptors. A frame is a 4-byte
  * big-endian length and that many bytes. This layer knows no message types.

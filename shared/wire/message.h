@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Protobuf messages in frames. libprotobuf-c accepts unknown fields, a scalar given twice, two
  * members of a oneof, and unlimited nesting; message_check refuses them on the raw bytes, before

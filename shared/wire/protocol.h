@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What host and worker must agree on besides the schema: the version, and the sizes at which a
  * message changes its form. Both sides check against these names.

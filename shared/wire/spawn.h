@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Starts a helper: exec of an absolute path with exactly the given descriptors, an empty
  * environment, its own session (so that Ctrl-C at the terminal does not reach it), an empty signal

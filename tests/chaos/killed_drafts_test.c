@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Drafts are made, applied, taken back, done again and discarded, while the host that does it, its
  * worker, its sandbox, or all of them are killed at any moment. What was asked for is there in the end,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Commands of several slots talk to servers while their proxies are killed: no host is reached
  * that no rule names, no byte of one connection turns up in another, connections after a death are

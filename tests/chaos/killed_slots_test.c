@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Commands and edits in several slots while workers, inits and bwraps are killed at random: every
  * answer is honest, every acknowledged edit is on the disk, and nothing is left behind. And:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Many changes over eight slots while their workers are killed at any moment. Afterwards the disk
  * matches a model that believes only the answers: a change answered with success is there exactly

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the filter of commands refuses of the system calls themselves. Each row runs once without
  * the filter, where the kernel must accept it or refuse it for another reason, and once with it. A

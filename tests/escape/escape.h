@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attacks as data: what is there before, what an agent asks for step by step, and what must not
  * come of it. Each is carried out twice in a new world: by a naive tool that does what it is told

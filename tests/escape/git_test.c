@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every way to make the user's next git command run what an agent wrote: .git in all its forms,
  * and a directory that becomes a repository piece by piece, in every order.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A command fills its draft with what costs most to look at, to apply and to take back: very many names,
  * of the longest kind, very deep, a huge file without content, a file with very many names, and what is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lost updates, half-written files, and processes that outlive their host. A naive tool that
  * reads, computes and writes suffers from each.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ways past the egress proxy, and ways to turn the host against itself: commands that replace
  * places of the policy, callbacks that end what they are called for, forks, shortages, and how far

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* /proc entries that reach into other processes, and files that are not regular files. */
 #include "tests/escape/escape.h"
 

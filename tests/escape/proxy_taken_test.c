@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A compromised proxy: what it tries when confined as proxy/main.c confines it, by the code of
  * that file. A child makes each attempt: it is refused, or the filter kills the child.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Renames of files, or of their directories, that free a name or move it out of reach of a rule. */
 #include "tests/escape/escape.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A search that was taken over by what it searches for: what it tries with its filter, its
  * Landlock domains and its descriptors. Each attempt succeeds here, without them; in the search it

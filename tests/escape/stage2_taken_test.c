@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stage2, the init of a slot, taken over through what a command asked it for: what it tries with
  * the filter that it has after it has booted. Without the filter each attempt succeeds, or the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Links and other spellings that lead somewhere else than the path says. */
 #include "tests/escape/escape.h"
 

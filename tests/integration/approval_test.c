@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Approval of a change: no callback, no, yes, an answer given later, and changes made between the
  * question and the yes.

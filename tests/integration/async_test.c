@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Asynchronous calls: in any loop, mixed with waiting calls, and with callbacks that make calls. */
 #include <ev.h>
 #include <poll.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The audit log on a disk: where it may be, what is left of it when a server dies or the disk is
  * full, and what `koda-sandbox audit verify` reports.

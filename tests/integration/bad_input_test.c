@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Mistakes of a user, an agent or a disk, through the whole library: each error says what it is
  * about, changes nothing and leaves nothing behind, and the slot works as before. Input that only a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What happens to the writes of commands to caches, as users see it: with consecutive sessions,
  * concurrent ones, sessions of other roots, killed ones, and without an overlay. Each row is a

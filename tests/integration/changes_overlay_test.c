@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * worker/draft on what the kernel leaves: commands of a slot change a draft, and the worker lists
  * exactly what they did. The cases made by hand are in changes_test.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * worker/draft, worker/ops/op_changes.c, op_read_draft.c: what a draft changes, and what of it may be
  * applied. The draft is made by hand, as overlayfs leaves it (and as it never would); the last case

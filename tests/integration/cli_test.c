@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The program as people and other programs use it: real processes, real pipes, a real terminal (a
  * pty). It finds its helpers as an installed program does, in a bin/ and a libexec/ of the test.

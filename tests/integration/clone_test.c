@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host/copy/clone_copy.c, worker/clone: clones of a project. A clone is what the project is, without
  * what must not be read; what an agent did in it becomes a draft, which makes the project what the

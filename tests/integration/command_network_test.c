@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Commands and the network, through the library: the real bwrap, stage2, proxy and clients, to
  * servers on this machine's loopback that an embedder's policy names by address. Also a compromised

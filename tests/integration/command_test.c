@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Commands through the library: the real bwrap, stage2 and worker. */
 #include <dirent.h>
 #include <poll.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Connections of commands: sockets of the slot work as outside a sandbox, sockets of the host
  * cannot be reached. Listeners on the host check this by counting connections.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host/copy: projects of all shapes, and those that want to run something. Each attack first works
  * on the user's own git.

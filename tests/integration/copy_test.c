@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host/copy: worktrees for agents. No commit, file or branch is lost: what is found in a copy keeps
  * it, and what a killed host leaves is listed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * proxy/reach/dial.c and resolve.c against a small internet: a second network namespace behind a
  * veth, with servers, a name server and user's proxies, on addresses that look public. /etc belongs

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host/review, worker/ops/op_merge.c: agents that work on one project at the same time, each in a draft
  * of its own, with git, make and the compiler; and a parent that merges one draft after the other. What

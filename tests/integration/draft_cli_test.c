@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * 'koda-sandbox run --draft', 'drafts', 'draft', 'history', 'undo' and 'redo' as people and programs
  * use them: cli/decide.c, cli/cmd_draft.c, cli/cmd_history.c. Every case ends with a look at the disk.

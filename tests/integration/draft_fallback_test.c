@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host/draft/fit.c, host/sandbox/draft_boot.c: where a draft can be had, and that there is never a
  * direct slot instead of one. Each row is a script with its own home; the script ends at the first

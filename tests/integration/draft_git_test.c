@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * worker/draft/draft_git.c, draft_hides.c, host/review: what git did in a draft, with a real git:
  * what is listed, what is refused, what is said, and that the project's repository is whole after each

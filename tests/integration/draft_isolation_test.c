@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stage2/drafts.c, host/sandbox/draft_boot.c: a draft slot is as isolated as a direct one, and no
  * command in it reaches the project or the draft's own directories past the overlay.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stage2/drafts.c, tests/posix: in a draft, file operations do what they do in a direct slot. The
  * table below has each difference, and why it is there.

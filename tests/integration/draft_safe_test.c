@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host/command/command_calls.c, host/slot/slot.c, host/sandbox/sandbox.c, proxy/gate.c: a draft in
  * Safe. Nothing is asked before a command or a file operation, and nothing of them reaches the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host/sandbox/draft_boot.c, host/draft/store.c, stage2/drafts.c: a slot that works in a draft. What
  * its commands and its file operations change is seen by both, stays when the slot ends, and never

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stage2/drafts.c: programs that people use work in a draft as they do in the project. Each row runs
  * once in a draft and once in a direct slot, on the same project: output, status and the files that

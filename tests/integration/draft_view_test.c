@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stage2/drafts.c, stage2/overlay.c, host/slot/outgoing.c, host/sandbox/worktree.c: what commands and
  * file operations in a draft see of the project while other programs change it, and of the repository

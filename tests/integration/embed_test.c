@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The library as a guest in another program: signals, forks, descriptors, children, and a host that
  * is killed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * However a session ends, files planted by its commands in the last moment are removed before any
  * part of it goes: the real bwrap, stage2 and worker. A background command plants without a pause,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How children connect to a server: with a token, once. Also invalid tokens, descriptors and
  * directories.

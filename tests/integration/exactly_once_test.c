@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Exactly once. A worker that stops itself at a known step is killed there; its successor is an
  * ordinary one. The action has then happened once, and the caller was told the truth, whether it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * HTTP through the proxy: what the origin and the client see, byte by byte. This process is both
  * client and origin; the proxy between them is the real program.

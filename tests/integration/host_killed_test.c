@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A host is killed while its command plants. Whatever session comes next there finds what was
  * planted: of the same root, of a directory above or below, with other rules, in Plan mode, or

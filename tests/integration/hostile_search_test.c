@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A compromised or broken koda-fs-search against the host: each search gets a true answer in time,
  * the slot's worker and other slots are unaffected, and a sound search then finds what is there.

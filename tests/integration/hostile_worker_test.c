@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A compromised or broken worker against the host: each call gets a true answer in time, another
  * slot of the same session is unaffected, and the slot works again with a sound worker.

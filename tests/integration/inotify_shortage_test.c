@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Slots where the kernel has few or no inotify instances left for this user: commands run, their
  * plants are found, and the shortage is reported once. It is real: a user namespace has limits of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * TLS interception by the proxy, between a client that trusts the proxy's authority and an origin
  * with an authority of its own. Client and origin both belong to this test.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host/draft/history_trim, history_size, host/workspace/keeping: how much of file operations the history
  * keeps, what happens when that is too much, and where there is no place for it.

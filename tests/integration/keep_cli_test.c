@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * 'koda-sandbox history', 'undo' and 'redo' for file operations: cli/cmd_history.c. Every command is a
  * session of its own, and so an entry of the history. (draft_cli_test.c: the same for drafts.)

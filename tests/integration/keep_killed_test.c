@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * worker/files/keep_now, host/draft/history_now, host/review/settle: the worker of a file operation, its
  * host, or both are killed at any step. The next session, or taking the entry back, leaves nothing under

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * worker/files/keep, host/workspace/keeping: what file operations change is kept in the history, and
  * koda_history_undo() takes it back, bit for bit. (keep_killed_test.c: whatever was killed on the way;

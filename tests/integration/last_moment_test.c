@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a command plants in its last moment is gone before the program that ran it has ended,
  * whatever ends that program: a signal, the end of its client's input, or a client that stops

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Hidden places that do not exist when a slot is built: what the slot's commands see of them, and
  * of the names beside them, after the host has made them. A command sees everything that the host

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Links, FIFOs and sockets that commands make. Outside git directories the results are the
  * kernel's, error for error; in git directories none can be made.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A sandbox that dies and cannot be built again, in a mode that goes on without commands: at every
  * point at which the host may notice it, the slot's commands end once, nothing that is still in use

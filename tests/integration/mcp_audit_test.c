@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The audit log of a running server: everything that was done is in it, whoever did it and however
  * it ended, and what cannot be logged is not done.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Children of a server: what they may and may not do, who is asked for them, and how they end. Uses
  * the real server, the real sandbox and one client per session.

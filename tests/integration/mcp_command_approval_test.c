@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Commands in Safe mode through an MCP client: what the user is shown, what an answer covers, and
  * when it lapses.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Commands of an MCP client: real ones, in the kernel sandbox, through a real server. */
 #include "tests/kit/cases.h"
 #include "tests/kit/family.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mcp/tool_draft.c, tool_history.c, review.c, session_drafts.c: drafts of an MCP client, by a real
  * server. What does not reach the project before it is applied, and who is asked.

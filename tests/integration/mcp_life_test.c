@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a server lives and ends: what `koda-sandbox top` shows of it, and that nothing is left of it,
  * however it ends.

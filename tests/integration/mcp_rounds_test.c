@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Safe mode without a handshake: a call is answered with a question, and the client repeats the
  * call with the user's answer. What such an answer is valid for, and how it cannot be abused.

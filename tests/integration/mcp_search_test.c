@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * glob, grep and tree of an MCP client: what they report, what they leave out and say so, many at
  * once, and cancelled.

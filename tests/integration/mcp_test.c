@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The MCP server as clients use it: a real process, lines in, lines out, effects on disk. */
 #include "tests/kit/cases.h"
 #include "tests/kit/mcp.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * While a connection waits for its slot, the server serves everything that needs none. Covers
  * mcp/server.c, mcp/connection.c (messages that are put off), and the wait callback of the library.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * 'koda-sandbox run' on kernels that have less (tests/kit/old_kernel): what each mode does there,
  * what it prints, and that commands get no more than they should.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which worker serves which slot: warm reuse, what is never shared, and the limits. */
 #include <poll.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Another process changes protected places while a command runs: after the event they are protected
  * again. This is detection, not prevention, so the tests check the state after the event and never

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The real proxy: what it lets through, what it answers, what it reports to the host, and what it
  * survives.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Limits of a slot as a whole: the real bwrap, stage2 and worker. */
 #include <sys/wait.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Machines that refuse a part of what a sandbox needs: doctor and run name the cause that was found,
  * and what to do about it, and nothing else. (host/sandbox/trial.c, host/machine/remedy.c,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host/review, host/draft/history: deciding on a draft. What is listed, what is applied, and what is
  * taken back, through the public header.

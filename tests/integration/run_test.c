@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * 'koda-sandbox run' and 'shell' as people and programs use them: real processes, real pipes, real
  * terminals, the real sandbox. After each case nothing of it may be left: no process, no mount, no

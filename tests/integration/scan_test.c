@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a command leaves behind for the host to run, and how the worker handles it: a real
  * koda-fs-worker over raw frames, and real git on the host. Each plant is first shown to work;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fs glob, fs grep and fs tree as people and programs use them, compared with ripgrep: the same
  * words, the same tree, the same bytes and the same status, in a pipe and on a terminal. Intended

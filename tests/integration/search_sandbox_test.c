@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Searches of a slot that runs commands: in its kernel sandbox, beside its worker. */
 #include "tests/kit/searching.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Searches through the library: the real koda-fs-search on real trees; what it reports, what it
  * hides, what ends it. */
 #include <sys/socket.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Opening and closing a session, the options that it refuses, and each operation once through
  * the API. */
 #include "tests/kit/hosting.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The life of a slot with real workers: deadlines, deaths while idle and busy, the restart
  * budget. */
 #include <malloc.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A real bwrap with a real koda-sandbox-stage2 as its init, driven over the wire: what
  * proto/stage2.proto promises, one case per test. No code of the host is linked in between. If a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * koda's own directory: it is there while something uses it, it is gone when nothing does, and it
  * disturbs nothing else. The tests run the installed program, in a home directory that is otherwise

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A worker is killed at each step of a Swap (worker/draft/), and the same items are sent to the next
  * one: then everything is as if no worker had died. Applied, taken back, and applied again; on one file

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files with several names. What comes to the project has none in the draft, whose commands would
  * change it there, and what is in the project keeps the permissions that its other names have.

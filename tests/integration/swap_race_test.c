@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Another process changes the project while a Swap is at work (worker/draft/): it replaces the place,
  * the place's directory by a link that leads out, or moves the directory out of the root. Its own last

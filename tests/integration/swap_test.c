@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Swap: what a draft holds comes to the project, is taken back, and comes again (worker/ops/op_swap.c,
  * worker/draft/). On one file system, and across two. Who is killed meanwhile: swap_killed_test.c; who

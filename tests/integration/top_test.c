@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `koda-sandbox top`: all servers of the user, once, as JSON, and live on a terminal, which is
  * restored afterwards. A client that connects and does not read costs a server nothing.

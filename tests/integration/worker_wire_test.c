@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A real koda-fs-worker, driven over raw frames: what docs/PROTOCOL.md promises about its side of
  * the socket, one case per test. No code of the host is linked in between.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which lie a hostile program tells: the text of the file `behaviour` beside the program, because the
  * host passes it neither arguments nor an environment. */
 #ifndef KODA_TESTS_KIT_BEHAVIOUR_H

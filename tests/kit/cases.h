@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The main() of a test program whose cases stand in tables: it fills `tests`, an array of
  * CMUnitTest with `n` entries so far.

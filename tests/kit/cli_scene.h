@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs the command line with pipes, and checks status, output and disk
  * (tests/integration/cli_test.c).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a command does with sockets, one word each, for tests/integration/connect_test.c: the test
  * program starts itself in a slot.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Copies of a project, by the library and as the user's own git sees them. */
 #ifndef KODA_TESTS_KIT_COPYING_H
 #define KODA_TESTS_KIT_COPYING_H

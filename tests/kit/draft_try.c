@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * draft_try ROOT SCRIPT [RULE...]: runs the script in a new draft slot, and prints its output. The
  * draft stays. Exits with the script's status, or with 99 after printing why there is no draft.

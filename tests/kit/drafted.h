@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A project, a draft that the test makes by hand as overlayfs would, and a real koda-fs-worker that
  * lists what the draft changes, over raw frames.

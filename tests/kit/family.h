@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The descendants of a process as the kernel reports them: by name, and until they are gone. */
 #ifndef KODA_TESTS_KIT_FAMILY_H
 #define KODA_TESTS_KIT_FAMILY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Linked into every test program: KODA_TEST_FILTER selects the cases that run (`make check`);
  * '*' and '?' are wildcards. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A compromised or broken worker: it speaks the wire protocol, and misbehaves as the file
  * "behaviour" next to it says. It answers pings, so that the host hands out a slot before the

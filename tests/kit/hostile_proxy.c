@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A compromised or broken proxy: it speaks the wire protocol to the host, and misbehaves as the
  * file "behaviour" next to it says. It never serves clients, though that is what the host starts

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A session over a scratch project, with the test's own directory of helpers: the base of every
  * test of the host. The directory of helpers belongs to the fixture, so that a test can choose

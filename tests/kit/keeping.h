@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A project whose file operations are kept in the history: a picture of it, what the history says of
  * it, and taking that back.

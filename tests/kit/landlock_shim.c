@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Linked into everything by the build option landlock_shim, and into nothing that is installed: it
  * hides the Landlock ABIs above the soft limit of RLIMIT_LOCKS, so that no process asks the kernel

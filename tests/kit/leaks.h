@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a process or a session may have left behind. */
 #ifndef KODA_TESTS_KIT_LEAKS_H
 #define KODA_TESTS_KIT_LEAKS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A real koda-sandbox mcp in the test's own installation, with a new project for each case, and a
  * client of it (tests/kit/mcp_client.h).

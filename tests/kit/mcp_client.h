@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The MCP client of the tests: sends JSON-RPC line by line, and takes the answers apart. Each
  * function fails the case when the server does not do what it should. bench/mcp_client.c is another

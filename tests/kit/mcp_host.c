@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A server that knows no MCP: the part of mcp that stands alone, in a process that takes orders on
  * its standard input. For each child it sends back each piece that it reads, after the child's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Servers and children as processes, in the test's own runtime directory: drives
  * tests/kit/mcp_host.c. */
 #ifndef KODA_TESTS_KIT_MCP_HOST_H

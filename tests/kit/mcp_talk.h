@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The installed `koda-sandbox mcp` and its children, with clients that answer questions
  * (tests/kit/mcp_client.h). Uses the runtime directory of tests/kit/mcp_host.h.

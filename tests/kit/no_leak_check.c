@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Linked into a worker that is built with AddressSanitizer: the leak check at exit clones and
  * traces its own process, which the worker's filter is there to prevent, and then waits for ever.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * no_openat2 COMMAND...: runs it as on a kernel without openat2, so that the same suite tests the
  * fallback. Every child inherits the filter; the sandbox's own filters stack on top of it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * no_overlay COMMAND...: runs it as on a kernel whose overlayfs takes no flags (before Linux 5.11
  * none of its flags let an ordinary user mount it). Every child inherits the filter; the sandbox's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * old_kernel MAJOR.MINOR COMMAND...: runs it as on that Linux, as far as a filter can: system calls
  * that are newer get ENOSYS, and newer flags EINVAL. It cannot hide a part of Landlock (for that,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random search patterns and texts: few letters, so that they match often, and many special
  * characters. */
 #ifndef KODA_TESTS_KIT_PATTERNS_H

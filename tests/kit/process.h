@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Processes that a test starts and talks to through pipes. Each function fails the case when the
  * process does not do what it should.

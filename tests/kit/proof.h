@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the property, race, chaos and escape tests share: a scratch directory, files in it, and
  * random numbers that can be reproduced.

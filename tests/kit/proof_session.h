@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A session and a slot on the real workers, for tests that use the library. */
 #ifndef KODA_TESTS_KIT_PROOF_SESSION_H
 #define KODA_TESTS_KIT_PROOF_SESSION_H

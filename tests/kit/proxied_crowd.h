@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Servers, clients in slots, and processes to kill, for tests/chaos/killed_proxies_test.c.
  */

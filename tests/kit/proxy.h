@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A koda-egress-proxy without its host: the real program, with this test at the other end of its
  * wire, in the test's own namespaces, where names resolve to loopback and ports 80 and 443 are

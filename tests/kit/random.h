@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random numbers that a seed reproduces. */
 #ifndef KODA_TESTS_KIT_RANDOM_H
 #define KODA_TESTS_KIT_RANDOM_H

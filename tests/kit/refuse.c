@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * refuse WHAT COMMAND...: runs it where the machine refuses a part of what a sandbox needs. Each
  * scene is real: a limit of a user namespace, a mount, a seccomp filter. The command has no more

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs `koda-sandbox run` and `shell` with pipes or a terminal, and checks that nothing of it is left
  * (tests/integration/run_test.c, draft_cli_test.c).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/kit/said.h"
 
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a program printed, and checks of it, which show it when they fail. */
 #ifndef KODA_TESTS_KIT_SAID_H
 #define KODA_TESTS_KIT_SAID_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reports whether this is a build with AddressSanitizer. Its shadow memory and the freed memory
  * that it keeps count as memory of the program, and its runtime makes system calls of its own. */
 #ifndef KODA_TESTS_KIT_SANITIZED_H

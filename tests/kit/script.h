@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Both ends of a conversation as scripts: what one sends, and what the other must see, to the
  * byte. It waits only for what must arrive. Used together with tests/kit/proxy.h.

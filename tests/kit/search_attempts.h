@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a search process tries after a pattern or a file has taken it over. Each attempt is made
  * twice: by tests/escape/search_taken itself, where it has to succeed, and in the search

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs `koda-sandbox search` and ripgrep in the same tree (tests/integration/search_cli_test.c).
  */

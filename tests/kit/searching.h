@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Searches as text: what the callbacks reported, one item a line, and a project to search; a
  * search that takes long, and the process that runs it. Used together with

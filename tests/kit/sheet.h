@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A page in memory: what show/ writes, to be looked at. */
 #ifndef KODA_TESTS_KIT_SHEET_H
 #define KODA_TESTS_KIT_SHEET_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A case that cannot run on this machine says why, and is counted as skipped (tools/count-tests).
  * .ci/run allows no skipped case.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A small internet: a second network namespace behind a veth, with servers, a name server and user's
  * proxies, on addresses that look public (tests/integration/dial_test.c).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A slot's sandbox without the host's part: the real bwrap with the arguments that the host would
  * pass, the real koda-sandbox-stage2 in it, and this test at the other end of its wire.

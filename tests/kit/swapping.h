@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A real koda-fs-worker over raw frames, sealed with a draft and an entry of the history, without a
  * host and without an overlay: the test itself puts into the layer what commands would have left.

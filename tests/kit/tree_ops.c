@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/kit/tree_ops.h"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Random operations on the files of a tree, as programs do them. A seed and the number of an operation
  * say all about it, given the tree: so two trees that begin equal, and in which the same operations

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The state of a tree as text, a line for each name, to be compared. */
 #ifndef KODA_TESTS_KIT_TREE_STATE_H
 #define KODA_TESTS_KIT_TREE_STATE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A walk over the test's own directory, with everything it reports as one text. */
 #ifndef KODA_TESTS_KIT_WALKING_H
 #define KODA_TESTS_KIT_WALKING_H

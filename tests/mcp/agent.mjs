@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An agent that follows a script, in Auto: it solves a small task with the tools and nothing else, and between its steps
 // it tries what it may not. Each attempt is judged by what is there afterwards, not by what it was told.
 import assert from "node:assert/strict";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Safe: who is asked, what is shown, what an answer covers. Whoever answers is played by this program, as a client's window
 // would; what happened is looked at on disk.
 import assert from "node:assert/strict";

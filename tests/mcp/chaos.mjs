@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The server's helpers die under load. What is in flight is answered, and truly: what was said to be done is there, what was
 // said not to be done is not, and where nobody can know that is said. Then the server works as before.
 import assert from "node:assert/strict";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Children, through their own clients: whatever a child can do, each of its ancestors can. Policies and deeds are random, by a
 // seed; what may be is told by a model that knows nothing but the words that the children were opened with.
 import assert from "node:assert/strict";

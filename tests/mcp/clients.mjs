@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the official SDK's client, of the first and of the second generation, and the Inspector's command line have from
 // the server: each tool, in each mode, and all that the protocol has around them.
 import assert from "node:assert/strict";

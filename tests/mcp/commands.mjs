@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Commands through the SDK: what comes back, while they run and afterwards, and that they end when they are to.
 import assert from "node:assert/strict";
 import { connect, done, family, lives, packages, refused, runTests, test, textOf, until, Wire, withClient, withWire, withWorld } from "./harness.mjs";

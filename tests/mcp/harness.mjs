@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the programs of this folder share: a table of cases told as TAP, worlds to work in, and two ways to talk to the
 // server. `connect` is the official SDK's client. `Wire` is lines and nothing else, for what no client would send.
 import { spawn } from "node:child_process";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sessions that begin and end in every way, and calls without number: nothing stays behind.
 import assert from "node:assert/strict";
 import fs from "node:fs";

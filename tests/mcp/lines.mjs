@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What no client would send: lines that are mutations of valid ones, by a seed. Each line that asks gets one valid
 // answer, no line ends the server, and afterwards it works as before.
 import assert from "node:assert/strict";

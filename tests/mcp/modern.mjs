@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The revision of 2026-07-28, which the second generation of the official SDK speaks: no handshake, each request says what it
 // is; what the server asks is an answer (input_required) that the client calls again with.
 import assert from "node:assert/strict";

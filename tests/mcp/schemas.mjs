@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every schema is a JSON Schema, every structured output holds to its own, and what a schema forbids is refused.
 import assert from "node:assert/strict";
 import { done, packages, runTests, test, textOf, Wire, withClient, withWire, World } from "./harness.mjs";

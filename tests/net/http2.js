@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // http2.js RIG ADDRESS...: a server that speaks HTTP/2, and HTTP/1.1 to who does not. Says "serving".
 'use strict';
 const fs = require('fs');

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """internet.py internet|host RIG: the servers of the rig. As "internet" it is alone in its network namespace; as "host" it
 is what listens on the host's own loopback. Says on standard output how far it is, and waits for a line to go on.
 

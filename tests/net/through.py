@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """through.py raw BYTES | tunnel AUTHORITY BYTES | socks HOST PORT [COMMAND [TYPE]] | ws URL | dns NAME: what no usual client says
 to the egress proxy, from inside a sandbox. BYTES with escapes as Python has them. Prints what comes back.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who is who in the rig: names, addresses, what a look-up says."""
 
 BUNDLE = "/etc/ssl/certs/ca-certificates.crt"

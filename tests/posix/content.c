@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The content of files: maps, holes, copies, descriptors. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is known about a file: numbers, modes, times, extended attributes. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Locks, notification, and sockets. */
 #include <errno.h>
 #include <fcntl.h>

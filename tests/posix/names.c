@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Links, directories and names. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* open(2) of each kind of place with each set of flags; and names with each flag of rename. */
 #include <errno.h>
 #include <fcntl.h>

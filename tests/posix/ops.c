@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* posix-ops prepare DIR | posix-ops run DIR */
 #include "tests/posix/ops.h"
 

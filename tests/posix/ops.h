@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * posix-ops: a list of file operations, each in a directory of its own. A test runs it in a direct
  * slot and in a draft, and compares what each operation prints.

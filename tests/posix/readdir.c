@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading directories. */
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What people run: a script each, whose output and status are the result. Each begins with what its
  * preparation script has made, outside. */
 #include <stdio.h>

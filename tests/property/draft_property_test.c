@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is done in a draft and then applied is the same as what is done in the project itself: random
  * operations, by programs, in a draft and in a tree like it, then all of it applied, or a part and then

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * search/glob against a model that is slow and obviously right: whether the rest of the glob
  * matches the rest of the path, for every pair of positions, kept in a table. Random globs and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Grep against the programs whose semantics it follows: ripgrep with its own engine and with
  * PCRE2, and pcre2grep. Random patterns and options over files that are replaced every few

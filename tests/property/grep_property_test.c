@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Grep with all its shortcuts (searching for literal text first, many lines at once, ASCII without
  * UTF) against a model without any: PCRE2 with the pattern as given, in each line alone, or over

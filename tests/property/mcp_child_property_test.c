@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whatever a child may do, its parent may do: random children of random children of a server in
  * each mode, and random questions and operations through the tools. For each thing that a child is

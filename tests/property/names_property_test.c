@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A long list of deny_write_names has a hash table. Looking up a path there finds the same rule as
  * comparing the path with each rule, not just some rule. Random lists and paths over a small

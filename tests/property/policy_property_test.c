@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Random policies over a small tree of places and hosts, so that rules overlap often. Each test
  * also counts how often its property applied, and fails if it never did.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * worker/files/resolve against a model that is slow and obviously right: a tree in memory, where
  * '..' is a pointer to the parent, and a list of the remaining steps. Over random trees with links

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Another process turns directories into links and back, and moves them about, as fast as it can,
  * while the worker reads, writes, edits, makes, removes and renames below them. Nothing outside

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * search/walk against the programs whose rules it follows, over random trees that are really on
  * the disk: what git lists of a work tree (ignore rules of every form that git reads), and what

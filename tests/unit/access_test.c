@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shared/rules/access.c: which path may be read or written, in which mode and by which rule. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * shared/rules/address.c: the class of an address: each block of the registries at its edges,
  * and addresses that embed others.

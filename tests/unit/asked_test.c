@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * show/asked.c: how a question to the user is shown when its author tries to trick the user into
  * a yes.

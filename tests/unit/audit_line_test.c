@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mcp/audit_line.c: the format of a line; and any changed bit, and any line removed, inserted or
  * moved, is found.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shared/base/beneath.c: opening without links: with openat2, and one component after the other. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * proxy/serve/body.c: where the body of a message ends, whatever pieces it comes in, and which
  * framing is refused.

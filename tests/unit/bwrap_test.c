@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host/sandbox/bwrap.c: the shapes of projects: policy -> plan -> arguments, compared with
  * golden files; and bubblewrap itself, started with such arguments by an ordinary user.

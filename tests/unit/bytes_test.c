@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shared/base/bytes.h: which paths the kernel could take, their forms, and bytes for a person. */
 #include <setjmp.h>
 #include <stdarg.h>

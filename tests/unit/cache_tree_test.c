@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host/caches/cache_tree.c: layers that commands wrote: merged, measured and removed. A second
  * reader of layers, written for this test alone, checks that merging keeps what is visible:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host/caches/caches.c: which caches are found. The host's environment decides, so each case has
  * its own.

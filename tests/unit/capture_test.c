@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host/command/capture.c: head, tail and the number of bytes between them, for input in any
  * pieces.

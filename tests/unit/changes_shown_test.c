@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cli/changes.c, changes_show.c, changes_stat.c: how the changes of a draft are shown. Commands chose
  * every name, target and content here.

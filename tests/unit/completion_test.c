@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the synopsis of a command says about its words, and what the manual makes of it. */
 #include <setjmp.h>
 #include <stdarg.h>

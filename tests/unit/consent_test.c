@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mcp/consent.c: what an answer for the session covers, and what it does not. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * show/diff.c: what the user is shown of a change, line by line; and for random texts, the
  * change leads from the one to the other.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shared/rules/domain.c: valid hosts, valid patterns, and which pattern matches which host. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * shared/rules/egress.c: which host may be reached, where a name may lead, and the sentences
  * about it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* host/command/environment.c: which variables a command gets, and which never. */
 #include <setjmp.h>
 #include <stdarg.h>

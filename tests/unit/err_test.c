@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * shared/base/err.c: the text of an error: what was attempted and why it failed, cut visibly
  * where it is too long.

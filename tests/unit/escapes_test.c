@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cli/escapes.c: what reaches the user's terminal, also when it comes in pieces. */
 #include <setjmp.h>
 #include <stdarg.h>

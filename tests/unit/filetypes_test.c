@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shared/base/filetypes.c: the names of types: sorted, each found, each with valid globs. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * shared/wire/frame.c: frames over real socket pairs, cut, joined and sent with descriptors in
  * every way.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * worker/scan/gitconfig.c: what git would read in a configuration, and what makes git run a
  * program.

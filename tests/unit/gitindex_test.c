@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * worker/scan/gitindex.c: git's index: what git itself wrote is read as git means it; a
  * truncated or altered index is refused.

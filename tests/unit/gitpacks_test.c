@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * worker/scan/gitpacks.c: git's list of packs: a list that git itself wrote passes, and a name that
  * leads to another directory does not, however the list is laid out.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * worker/scan/gitstate.c: the files that git follows: each text that leads git astray is
  * refused.

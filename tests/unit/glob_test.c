@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* search/glob.c: what a glob matches, which globs are invalid, and that none takes long. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * search/grep.c: what it reports of a file, in which order, and what a file can do
  * to it. Real files, without a name.

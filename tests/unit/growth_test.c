@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stage2/growth.c: which memory of a process is its own. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * proxy/accept/hello.c: the name in the first message of a TLS client, whatever pieces it comes
  * in.

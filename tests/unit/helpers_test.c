@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* host/machine/helpers.c: where a helper is found, and which file is refused. */
 #include <fcntl.h>
 #include <grp.h>

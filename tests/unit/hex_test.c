@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shared/base/hex.h: hexadecimal digits: what is written, and what is read and refused. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host/draft/history, history_file: the books of what was changed. A host may be killed while it
  * writes: whatever is in the file then is read as what was whole.

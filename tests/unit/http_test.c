@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * proxy/accept/http.c: the head of a request: what is accepted, and what is refused because it
  * has two readings.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * search/ignore.c: what the rules of an ignore file and the globs of a search mean: which line
  * is a rule, and that the last one decides.

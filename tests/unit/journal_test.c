@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host/protect/journal.c: the journal of a session on disk: written, read, damaged, cut; and
  * which host is live and which is dead.

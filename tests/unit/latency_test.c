@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mcp/latency.c: a histogram that may report a quarter too much, and never too little. */
 #include <setjmp.h>
 #include <stdarg.h>

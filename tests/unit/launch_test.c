@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stage2/commands.c, reap.c: stage2 has ordered a command; how long it waits before it checks
  * whether the command runs. No process serves the template's socket, so the command never starts.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mcp/line.c: bytes as lines, in any pieces; lines as bytes. */
 #include <setjmp.h>
 #include <stdarg.h>

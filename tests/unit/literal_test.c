@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * search/literal.c and its building block, search/sweep_*.c: each needle at each place of
  * texts of each length, so that every path through the wide loops and their ends is taken.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * shared/confine/lockdown.c: each measure for real, in a child that tries what the measure
  * forbids.

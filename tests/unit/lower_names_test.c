@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stage2/lower_names.c: which changes of a directory tree it notices, and when it cannot tell.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* host/machine/machine.c: how much memory the machine has, and a cgroup leaves. */
 #include <setjmp.h>
 #include <stdarg.h>

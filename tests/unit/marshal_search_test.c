@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host/search/marshal_search.c: which searches can be requested, and which results of a
  * compromised search process the host rejects.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host/slot/reply.c, request.c: replies of a worker that lies, one lie each; and the requests that
  * are built again.

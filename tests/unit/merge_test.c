@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * shared/base/merge.c: three-way merges of texts. Changes in different lines come together, those in
  * the same lines never do; and for random texts: what one side changed alone is what comes out, in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * shared/wire/message.c: what is refused on the raw bytes before anything is unpacked; and every
  * message that we send passes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * shared/rules/names.c: the rules of deny_write_names: two ways to check them, which must agree.
  * (Their cases: access_test.)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host/protect/neighbours.c: what the command of another session is planting, according to the
  * journals of a live host and of a killed one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stage2/pace.c: when a slot is measured again: never late near its limit, and rarely far from
  * it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * search/pattern.c: what is derived from a pattern's text (syntax), which method is
  * chosen for it (plan), what is refused, and that nothing exceeds the limits.

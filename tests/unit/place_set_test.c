@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The places that a worker reported. Covers host/protect/place_set.c. */
 #include <setjmp.h>
 #include <stdarg.h>

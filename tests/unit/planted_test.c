@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* host/protect/planted.c: how much a command may plant before the host ends it. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* host/policy/policy_api.c: policies through the public header. */
 #include <fcntl.h>
 #include <ftw.h>

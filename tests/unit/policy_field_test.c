@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table of a policy's fields (shared/rules/policy_field.c) is complete: each field of
  * proto/policy.proto, each member of struct policy and each list, flag and limit of the public

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * shared/rules/policy.c: the value of a policy: copied, compared, checked, shown, packed and
  * unpacked.

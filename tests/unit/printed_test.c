@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mcp/printed.c: which part of a command's output is shown from an offset on: the pieces are all
  * that was kept, and no character is cut.

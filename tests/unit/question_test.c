@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * show/question.c: what a person is shown before saying yes: what it looks like, and that no
  * text in it can act on the terminal, hide, look like something else, or look like ours. Each

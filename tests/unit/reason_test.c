@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* host/policy/reason.c: why a place is protected, and what to do about it. */
 #include <setjmp.h>
 #include <stdarg.h>

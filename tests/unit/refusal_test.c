@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* proxy/gate.c: what a client reads when it is refused. */
 #include <setjmp.h>
 #include <stdarg.h>

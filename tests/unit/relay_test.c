@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * proxy/serve/relay.c between real sockets. Another process plays the two ends and checks each
  * byte, so that the loop here does nothing but relay.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* host/machine/remedy.c: the one command for each system, and which kernel setting it changes. */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * worker/files/replace.c: a file is replaced completely or not at all, and keeps what its owner
  * gave it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * worker/files/resolve.c: a tree with everything that a path can stumble over, and a table of
  * paths: each is resolved with openat2 and without, and both must agree.

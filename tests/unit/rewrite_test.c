@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* proxy/serve/rewrite.c: the head of a request as it is passed on. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mcp/rpc.c: what a line is: a request, a notification, a response, a batch, or which of the
  * standard's errors.

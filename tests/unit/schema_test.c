@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mcp/schema.c: our subset of JSON Schema: which values are valid, and where the others are not.
  * The tools' own schemas stay within it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cli/search_args.c: the command line of a search: which words are options, in which spelling,
  * and what they ask for.

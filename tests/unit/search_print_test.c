@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cli/search_print.c: search results as text: the bytes, and the separators between two results. */
 #include <setjmp.h>
 #include <stdarg.h>

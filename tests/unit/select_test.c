@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* host/review/select.c: which changes a person selected. */
 #include <setjmp.h>
 #include <stdarg.h>

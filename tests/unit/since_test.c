@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cli/since.c: points in time as a user gives them. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* proxy/accept/socks.c: what a SOCKS client may say, and what it is answered. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * shared/wire/spawn.c: what a helper finds when it starts, and what is known when it is gone.
  * Shell scripts stand in for helpers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host/command/stderr_parse.c: which lines of a command on its standard error are refusals, and
  * of what.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A ticket (host/approve/ticket.c) finds its question until the question is over, and nothing ever
  * after, whatever other questions come and go in this or another thread.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mcp/tokens.c: tokens: valid once, for a while, and until they are revoked. */
 #include <setjmp.h>
 #include <stdarg.h>

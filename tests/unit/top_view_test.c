@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cli/top_view.c: what servers report, on a screen of some size: no foreign text reaches it raw,
  * and it fits.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mcp/tree.c: any change below a directory is seen; anything else is not. */
 #include <fcntl.h>
 #include <limits.h>

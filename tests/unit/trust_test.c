@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* host/policy/trust.c: what each mode trusts: places, hosts, and that each row has a reason. */
 #include <fcntl.h>
 #include <limits.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * shared/rules/upstream.c: the user's proxies as the environment names them, and which hosts go
  * around them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host/sandbox/view.c: the plan, path by path, and that it agrees with shared/rules/access about
  * the same path: commands and file operations follow one policy. Where the two differ on

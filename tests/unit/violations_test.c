@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host/context/violations.c: what is counted, kept and shown of violations, and what a limit
  * cuts off.

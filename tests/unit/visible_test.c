@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* show/visible.c: what is a character, and how a text with invalid bytes looks. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * search/walk.c: the walk over anything unusual: FIFOs, sockets, devices, links, files that may not
  * be read, directories that change under it, and too much of everything.

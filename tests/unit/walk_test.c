@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * search/walk.c: the walk over real directories: which files it reports, in which order, and
  * what it asks before.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host/sandbox/worktree.c: which git directory a project's .git file may name, and which it only
  * claims.

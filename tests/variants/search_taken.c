@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * koda-fs-search, taken over: this replaces the code that compiles a pattern, and runs with
  * everything that a pattern's code has, under all restrictions that are in force by then. The

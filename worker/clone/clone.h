@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * koda-fs-worker as a program that a command's sandbox runs: copies a project, and collects what was
  * changed in the copy. It knows no policy: the sandbox hides what must not be read, and lets it write

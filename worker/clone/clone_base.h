@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What was in a copy at first: its names with their inodes and change times. A name whose inode or
  * change time differs later was changed: no program can set a change time back. A file, so that

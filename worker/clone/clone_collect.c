@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Collects what was changed in a copy, as the upper directory of an overlay over the project: files
  * that are new or changed as hard links to them, and the directories on the way. What was deleted is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Copies a tree: this thread walks it and makes directories and links, the others copy files. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A swap whose place is on another file system than the draft and the history: rename(2) cannot go
  * there. What comes is copied to a temporary name beside the place, which then takes part in the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Do two files have the same extended attributes, as far as they come with a file to the project? */
 #ifndef KODA_WORKER_DRAFT_ATTRIBUTES_H
 #define KODA_WORKER_DRAFT_ATTRIBUTES_H

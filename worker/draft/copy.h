@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Copies what has a name to a name on another file system: a file, a link, or a directory with
  * everything in it. Content, permissions, times of content, attributes and, as far as the kernel lets

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of a swap that hold nothing: directories that are made or removed, and permissions. */
 #ifndef KODA_WORKER_DRAFT_DIRECTORY_H
 #define KODA_WORKER_DRAFT_DIRECTORY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What one name of a draft changes in the project. */
 #ifndef KODA_WORKER_DRAFT_DRAFT_DIFFER_H
 #define KODA_WORKER_DRAFT_DRAFT_DIFFER_H

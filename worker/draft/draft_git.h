@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files in a git directory that a draft may change, because git changes them all the time, and whose
  * text can still lead git out of the directory: the index, refs, lists of paths. In a slot that works

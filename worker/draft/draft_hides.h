@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a change has git hide from a user who reviews the project afterwards: marks in the index,
  * patterns of files to ignore, replaced objects. It does no harm by itself, so it may be applied, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * May a change of a draft be applied? Each is judged as the operation that would do the same, with
  * the same rules and sentences, and refused for what no operation can bring into a project.

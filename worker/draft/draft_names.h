@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The names of one or two directories, sorted by their bytes. */
 #ifndef KODA_WORKER_DRAFT_DRAFT_NAMES_H
 #define KODA_WORKER_DRAFT_DRAFT_NAMES_H

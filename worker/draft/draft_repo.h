@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A git repository that a draft makes is applied whole, if it is harmless (repo.h), or not at all: in
  * part it would be broken, or another one than the command made. So the walk looks ahead, once, at

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which of the names that make a git directory, and make git run something, are in a directory of the
  * project and in its changes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where a walk of a draft is, and what it found at the last name. See draft_walk.h. */
 #ifndef KODA_WORKER_DRAFT_DRAFT_STATE_H
 #define KODA_WORKER_DRAFT_DRAFT_STATE_H

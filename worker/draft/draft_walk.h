@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Walks the upper tree of a layer and the project's tree side by side and stops at each name that
  * the draft changes. On descriptors only, never through a link. In order: a directory before what

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * May what a draft holds come to the project as it is? Commands made it, inside a user namespace of
  * their own and on an overlay, so it may have what nothing in a project should get from them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The locks of another git in the project. git writes index and refs only while it has the lock beside
  * them; a file that a draft brings would take away what that git is about to write, or be lost. */
 #ifndef KODA_WORKER_DRAFT_GITLOCK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Notes of a swap, for the worker that comes after this one: symbolic links in `old`, beside what is
  * held, with a few numbers as target. Made in one step, so there are no half notes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A git repository that a command made in a draft. It is applied if it makes git on the host do nothing
  * but what a new repository does: its configuration has only variables that worker/scan/gitvar.h knows

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/draft/repo_place.h"
 
 #include <string.h>

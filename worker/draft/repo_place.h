@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One place of a repository that a draft makes (repo.h), when it is applied, taken back, or done again:
  * may it be swapped although the policy protects names like it? */
 #ifndef KODA_WORKER_DRAFT_REPO_PLACE_H

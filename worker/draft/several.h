@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files of a draft that have several names there. If one name stays in the draft, commands that go on
  * in it change the file, and with it what was applied of it: so the file is only moved if all its names

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the disk around a place is going to look like: the project, and what a layer of the draft adds
  * to it. A git directory is recognised by its shape, and several changes of one draft can complete

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A swap that holds nothing: what is at one place of the project is moved to another, free one, as a
  * rename that is taken back. */
 #ifndef KODA_WORKER_DRAFT_SHIFT_H

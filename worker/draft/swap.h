@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Brings what is held to a place in the project, and holds what was there: what all ways of doing that
  * share. Acts on descriptors only, decides nothing about permission, and knows files by their

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One item of a Swap: looks at it, does it, or clears up after it, whatever kind it is of. */
 #ifndef KODA_WORKER_DRAFT_SWAP_RUN_H
 #define KODA_WORKER_DRAFT_SWAP_RUN_H

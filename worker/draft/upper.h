@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One name in the upper directory of an overlay (with `userxattr`, without metacopy and redirects):
  * what does it do to the name in the project? Commands wrote what is there, so anything may be.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Opens names in the upper tree of a draft, never through a link. */
 #ifndef KODA_WORKER_DRAFT_UPPER_FILE_H
 #define KODA_WORKER_DRAFT_UPPER_FILE_H

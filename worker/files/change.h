@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared parts of the operations that change files: guards, the order of reporting and acting,
  * the Outcome. */
 #ifndef KODA_WORKER_FILES_CHANGE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Answering with the content of a file: in the frame if it is small, as a descriptor if not. */
 #ifndef KODA_WORKER_FILES_CONTENT_H
 #define KODA_WORKER_FILES_CONTENT_H

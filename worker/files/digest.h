@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* BLAKE2b-256 digests of content. */
 #ifndef KODA_WORKER_FILES_DIGEST_H
 #define KODA_WORKER_FILES_DIGEST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keeps in the history what file operations take away, and writes down what they change
  * (koda_history_undo()). The worker was sealed with an entry of the history for that; without one, all

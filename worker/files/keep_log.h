@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A worker's log of its changes, in `old` of the history's entry: records that are only ever appended,
  * each with one write(). Each worker has a log of its own, so a record that was cut off by the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a worker with a history is doing, in a file `<token>.now` in `old` of the history's entry: the
  * Recover that has to be asked of another worker if this one and its host die together. (If only the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared parts of Remove and Rename: an existing file leaves its name. */
 #ifndef KODA_WORKER_FILES_MOVE_H
 #define KODA_WORKER_FILES_MOVE_H

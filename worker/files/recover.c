@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds out what became of a change whose worker died, by looking for the inode that the worker had
  * prepared. Decides and reports first, cleans up second, so that a death between the two only needs

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes a file or directory under a temporary name beside its place, complete before it appears
  * there; also inside parent directories that were missing. Acts only on the place's descriptors;

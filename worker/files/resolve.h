@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Resolves a requested path to the place it means, on descriptors. Links are followed one by one
  * and counted; every hop is reported to the caller, which judges it. Everything is opened with

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operations on everything below a directory: on descriptors, never through a link, never onto
  * another file system. */
 #ifndef KODA_WORKER_FILES_TREE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a file's state says, in the words of the protocol. */
 #ifndef KODA_WORKER_FILES_TYPE_H
 #define KODA_WORKER_FILES_TYPE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One function per kind of request: judge, act, reply. Called only through the dispatch table. */
 #ifndef KODA_WORKER_OPS_OP_H
 #define KODA_WORKER_OPS_OP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Guarded: the places that are protected only because a link or a configuration leads to them. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Merge: what the project and a draft changed in a text since the version that both began with, which
  * the history holds. Only if it is certain which version that is. Changes the draft alone: Swap brings

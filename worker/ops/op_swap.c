@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Swap: what a draft or the history holds comes to its place, and what was there is held. Judges each
  * item as the operation that it is, and leaves the rest to worker/draft/swap_run.

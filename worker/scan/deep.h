@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checksums of a place that the host does not mount: was anything in it changed? */
 #ifndef KODA_WORKER_SCAN_DEEP_H
 #define KODA_WORKER_SCAN_DEEP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds files of a git directory that can lead git out of it: the index, refs, lists of paths.
  * followed_judge.h decides which of them are harmless. git changes these files all the time, so

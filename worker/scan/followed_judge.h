@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The verdict on one file that can lead git out of its directory: an index, a ref, or a list of
  * paths. gitstate.h decides which text is harmless.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parses and writes a configuration of git. Pure: reads no file. gitvar.h knows what a variable
  * means.

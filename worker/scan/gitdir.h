@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Small tests on the content of a git directory. */
 #ifndef KODA_WORKER_SCAN_GITDIR_H
 #define KODA_WORKER_SCAN_GITDIR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads git's index: which paths are repositories of their own, and which entries git hides from a
  * user who asks what has changed. Pure: reads no file. Supports versions 2 to 4 and both lengths of

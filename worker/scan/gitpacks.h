@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * git's list of packs (multi-pack-index): which files it names. git reads and removes these files, so
  * each has to be in the list's own directory. Pure: reads no file.

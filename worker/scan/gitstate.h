@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Decides whether the text of a file in a git directory is harmless: refs, and lists of paths that
  * git will read or write. Text is harmful if it makes git leave the worktree, or write to a file of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What git does with a variable of its configuration: does it run or reach anything, and what does
  * the value name? Pure. */
 #ifndef KODA_WORKER_SCAN_GITVAR_H

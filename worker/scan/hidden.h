@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counts what a file of a git directory hides from a user who reviews with git: marks in the index,
  * patterns, replaced objects. Reads one file or directory, knows nothing of a scan.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds settings in a git directory with which a command has git hide something from a user who
  * reviews. They do no harm by themselves, so they are reported, not taken away. They are compared

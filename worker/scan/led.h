@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a protected place leads to by links. It is protected like the place itself. */
 #ifndef KODA_WORKER_SCAN_LED_H
 #define KODA_WORKER_SCAN_LED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Second names (hard links) of protected files: a write to the other name changes the file, however
  * the host mounts it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Searches for the other names (hard links) of protected files, and judges again what they may have
  * changed. */
 #ifndef KODA_WORKER_SCAN_LINKED_SEARCH_H

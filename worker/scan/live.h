@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the repositories that the host's git enters while commands run, and what their indexes
  * hide.

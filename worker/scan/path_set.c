@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/scan/path_set.h"
 
 #include <stdlib.h>

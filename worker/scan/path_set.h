@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A set of paths, of which it keeps only digests. Pure. */
 #ifndef KODA_WORKER_SCAN_PATH_SET_H
 #define KODA_WORKER_SCAN_PATH_SET_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One thing that a command planted, or may have planted: reading it, taking it away, replacing it.
  * plant_judge.h decides which. */
 #ifndef KODA_WORKER_SCAN_PLANT_H

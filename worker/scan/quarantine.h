@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Moves what a command planted away from its name and keeps it; docs/PROTOCOL.md describes the form
  * on disk. The quarantine may be on another file system (in a slot's view it is always another

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds files and directories that a tool on the host would run or obey, in the directories in
  * which commands may write. The scan finds them once, watches them, and compares them after each

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* In which order directories are read, known places are judged again, and reported places are
  * sealed. */
 #include "worker/scan/scan_compare.h"

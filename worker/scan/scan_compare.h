@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The first scan, and each comparison with what it found. */
 #ifndef KODA_WORKER_SCAN_SCAN_COMPARE_H
 #define KODA_WORKER_SCAN_SCAN_COMPARE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads one directory and decides what each of its entries means: a place to judge, a directory to
  * read next, or nothing. The kind of the directory itself is known only when all names in it are,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the kernel reports of the watched directories: decides which of them have to be read
  * again. */
 #ifndef KODA_WORKER_SCAN_SCAN_EVENTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a scan finds and reports: kinds of places, known places, changes. Data only. */
 #ifndef KODA_WORKER_SCAN_SCAN_FOUND_H
 #define KODA_WORKER_SCAN_SCAN_FOUND_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What happens to a place that was found: it becomes known, is reported, or is taken away. */
 #ifndef KODA_WORKER_SCAN_SCAN_JUDGE_H
 #define KODA_WORKER_SCAN_SCAN_JUDGE_H

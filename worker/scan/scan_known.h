@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The known places of a scan, the paths at which nothing may appear, and where the scan looks. */
 #ifndef KODA_WORKER_SCAN_SCAN_KNOWN_H
 #define KODA_WORKER_SCAN_SCAN_KNOWN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What protected places lead to by links and by configuration, for judging the changes of a
  * session, with or without commands. */
 #ifndef KODA_WORKER_SCAN_SCAN_LED_H

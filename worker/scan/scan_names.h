@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * deny_write_names in a scan, and which directories a command has just made.
  *

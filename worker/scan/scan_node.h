@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The directories that a scan knows and, if it can, watches. */
 #ifndef KODA_WORKER_SCAN_SCAN_NODE_H
 #define KODA_WORKER_SCAN_SCAN_NODE_H

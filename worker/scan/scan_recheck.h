@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Judges places again in which no event may show a change: those that commands can still write to,
  * those in caches, and those that something outside may have removed. */
 #ifndef KODA_WORKER_SCAN_SCAN_RECHECK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Turns the results of a scan into one page of a reply. */
 #ifndef KODA_WORKER_SCAN_SCAN_REPLY_H
 #define KODA_WORKER_SCAN_SCAN_REPLY_H

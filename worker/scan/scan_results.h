@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a scan has to report: changes, new places, and how much it covers. */
 #ifndef KODA_WORKER_SCAN_SCAN_RESULTS_H
 #define KODA_WORKER_SCAN_SCAN_RESULTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The state that the files of a scan share. Data only. */
 #ifndef KODA_WORKER_SCAN_SCAN_STATE_H
 #define KODA_WORKER_SCAN_SCAN_STATE_H

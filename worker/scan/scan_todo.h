@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a scan has yet to read: names that a walk has not visited (steps), and directories in which
  * something happened (dirty). */
 #ifndef KODA_WORKER_SCAN_SCAN_TODO_H

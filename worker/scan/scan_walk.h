@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The way through the scanned directories: from the roots down, or to one directory in which
  * something happened. Follows no link and crosses into no file system of the kernel. */
 #ifndef KODA_WORKER_SCAN_SCAN_WALK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Finds what git's configuration names in the directories in which commands may write: hooks,
  * included files, programs. */
 #ifndef KODA_WORKER_SCAN_TARGET_H

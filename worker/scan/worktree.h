@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a git directory and its worktree name each other. */
 #ifndef KODA_WORKER_SCAN_WORKTREE_H
 #define KODA_WORKER_SCAN_WORKTREE_H

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What tests/escape/commands/run-attacks does with drafts: the user who decides on them."""
 import glob
 import hashlib

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * policy-run ROOT (VERB WORD)... -- COMMAND...: runs the command in a sandbox with additional
  * rules that the library offers an embedder and the command line does not. Ends with the command's

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh
 # What every part of an attack may use; its variables are set before it is read (run-attacks).
 #

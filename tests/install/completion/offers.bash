@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # offers.bash SCRIPT LINE: what bash offers at the end of LINE.
 # shellcheck shell=bash disable=SC1090
 source "$1" || exit

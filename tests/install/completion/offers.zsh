@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # offers.zsh SCRIPT LINE: what zsh offers at the end of LINE. An interactive zsh on a pseudo-terminal
 # completes the line, with a compadd that also writes down the matches.
 zmodload zsh/zpty

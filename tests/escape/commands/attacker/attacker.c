@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table of words, and the words about files and processes. */
 #include "tests/escape/commands/attacker/attacker.h"
 

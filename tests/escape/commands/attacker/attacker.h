@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What an attack does and a shell cannot, one word each: attacker WORD ARGUMENTS. Nothing here
  * knows whether it is sandboxed. It exits with 0 if the kernel permitted the action; verdicts do

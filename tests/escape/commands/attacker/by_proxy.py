@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """by_proxy.py http|connect|socks|socks4|socks6 HOST PORT [TEXT]: a client that names a host as it likes. Where there is a
 proxy it is asked in its own words; where there is none the host is connected to. For http TEXT stands in the place of
 HOST in what the proxy is told, with Python's escapes.

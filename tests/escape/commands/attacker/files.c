@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a command can put on a file so that the host's tools wait for it, notify it of their
  * actions, or obey it. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Namespaces, mounts, and other parts of the kernel that an ordinary command does not need. */
 #include <errno.h>
 #include <fcntl.h>

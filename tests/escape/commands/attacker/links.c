@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Links, and ways to get one into a directory that is closed to them. */
 #include <errno.h>
 #include <fcntl.h>

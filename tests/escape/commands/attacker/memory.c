@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory, allocated in every possible way, and measured from outside. */
 #include <dirent.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attacks on other processes, on what processes share, and on the terminal. */
 #include <ctype.h>
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reaching sockets of the host, in every way that a filter may miss. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The host's side of the world: serve DIR ID listens wherever a host's services do, and records in
  * DIR/heard which of them was reached. Its memory, environment, priority and terminal are targets

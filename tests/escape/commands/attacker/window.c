@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The moment in which the host replaces a protected file: what a command can keep of it for
  * later. */
 #include <errno.h>
