@@ -5,6 +5,7 @@
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,8 +37,8 @@
 static struct {
 	const char *root, *helpers;
 	struct floor_peer peer;
-	struct koda_session *ses, *cold, *many;
-	struct koda_slot *slot, *fresh, *one_of_many;
+	struct koda_session *ses, *cold, *many, *kept;
+	struct koda_slot *slot, *fresh, *one_of_many, *keeping;
 	struct koda_slot *live[MANY];
 	uint8_t *bulk; /* BULK bytes to write; also the buffer of reads */
 	int bulk_fd;   /* the same bytes in a memfd that cannot change any more */
@@ -305,6 +306,12 @@ many_ours(void *data)
 }
 
 static int
+kept_ours(void *data)
+{
+	return write_small(w.keeping, "ours");
+}
+
+static int
 many_floor(void *data)
 {
 	return write_small(w.slot, "ours");
@@ -314,6 +321,7 @@ many_floor(void *data)
 static const struct row rows[] = {
 	{ "ping",           "us",    1e-3, { ping_ours,       ping_floor,       .batch = 64, .repeat = 1 }, 1.2, 4, 0 },
 	{ "write_4k",       "us",    1e-3, { write_ours,      write_floor,      .batch = 16, .repeat = 1 }, 1.25, 4, 0 },
+	{ "history_cost",   "us",    1e-3, { kept_ours,       many_floor,       .batch = 16, .repeat = 1 }, 1.15, 4, 0 },
 	{ "write_4k_deep64", "ops/s", 1,   { deep_ours,       deep_floor,       .batch = 1, .repeat = 1,
 	                                     .amount = DEEP_OPS }, 0.85, 4, 0 },
 	{ "edit_16k",       "us",    1e-3, { edit_ours,       edit_floor,       .batch = 16, .repeat = 1 }, 1.3, 4, 0 },
@@ -335,11 +343,15 @@ static const struct row rows[] = {
 static void
 make_files(const struct setting *set)
 {
-	char path[] = DIRS_12, link[16], to[16];
+	char path[] = DIRS_12, link[16], to[16], home[PATH_MAX];
 	char *text;
 
 	w.root = set->root;
 	w.helpers = set->helpers;
+	/* The history is then on the file system of the project, and is not the user's own. */
+	snprintf(home, sizeof(home), "%s/home", set->root);
+	if (mkdir(home, 0755) < 0 || setenv("HOME", home, 1) < 0 || unsetenv("XDG_STATE_HOME") < 0)
+		err(1, "%s", home);
 	w.bulk = mmap(NULL, BULK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (w.bulk == MAP_FAILED)
 		err(1, "%u bytes", BULK);
@@ -395,7 +407,7 @@ make_files(const struct setting *set)
 }
 
 static struct koda_session *
-open_session(unsigned max_idle)
+open_session(unsigned max_idle, bool history)
 {
 	struct koda_session_options options = KODA_SESSION_OPTIONS_INIT;
 	struct koda_session *ses;
@@ -405,8 +417,8 @@ open_session(unsigned max_idle)
 	options.mode = KODA_AUTO;
 	options.helper_dir = w.helpers;
 	options.max_idle = max_idle;
-	/* Rows that write hundreds of megabytes would fill it. */
-	options.no_history = true;
+	/* Rows that write hundreds of megabytes would fill the history. */
+	options.no_history = !history;
 	ses = koda_session_open(&options, &e);
 	if (ses == NULL)
 		errx(1, "session: %s", e.message);
@@ -432,11 +444,14 @@ start_processes(void)
 
 	if (floor_peer_start(&w.peer) < 0)
 		return -1;
-	w.ses = open_session(0);
+	w.ses = open_session(0, false);
 	w.slot = acquire(w.ses, NULL);
 	koda_slot_release(acquire(w.ses, NULL));
 
-	w.cold = open_session(1);
+	w.kept = open_session(0, true);
+	w.keeping = acquire(w.kept, NULL);
+
+	w.cold = open_session(1, false);
 	other = koda_policy_new();
 	if (other == NULL || koda_policy_add(other, KODA_DENY_READ, "/nowhere", &e) < 0 ||
 	    koda_policy_freeze(other, &e) < 0)
@@ -444,7 +459,7 @@ start_processes(void)
 	koda_slot_release(acquire(w.cold, other));
 	koda_policy_free(other);
 
-	w.many = open_session(0);
+	w.many = open_session(0, false);
 	for (int i = 0; i < MANY; i++)
 		w.live[i] = acquire(w.many, NULL);
 	w.one_of_many = w.live[MANY / 2];
@@ -455,6 +470,7 @@ static void
 stop_processes(void)
 {
 	koda_session_close(w.ses);
+	koda_session_close(w.kept);
 	koda_session_close(w.cold);
 	koda_session_close(w.many);
 	floor_peer_stop(&w.peer);
