@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 
+#include "stage2/connect.h"
 #include "stage2/template.h"
 
 void
@@ -27,7 +28,7 @@ commands_exec(struct stage2 *s, uint64_t id, const Koda__Exec *order, const int 
 		stage2_failed(s, id, KODA__FAILED_STEP__FAILED_STEP_EXEC, E2BIG, "");
 		return;
 	}
-	if (template_exec(s->template, i, fds) < 0) {
+	if (connect_given(s->guard, fds, 3) < 0 || template_exec(s->template, i, fds) < 0) {
 		exec_clear(&c->slots[i]);
 		stage2_failed(s, id, KODA__FAILED_STEP__FAILED_STEP_FORK, errno, "template");
 		return;

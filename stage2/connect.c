@@ -47,7 +47,10 @@ struct connect_guard {
 	int listener;
 	struct bound_sockets bound;
 	struct connect_wait wait;
-	uint64_t netns;
+	uint64_t netns; /* 0: this kernel does not say of which one a socket is */
+	/* The inodes of the host's sockets, if it does not. They stay: a command may pass one on. */
+	ino_t *given;
+	size_t n_given;
 	dev_t private_dev[4];
 	size_t n_private;
 	struct refusals refused;
@@ -73,6 +76,9 @@ attempt_done(struct connect_attempt *a)
 	close_at(&a->target);
 }
 
+/* More than any host passes on; each takes eight bytes and a comparison. */
+#define GIVEN_MAX 65536
+
 /* Returns the network namespace of a socket, or 0 if the kernel does not report it. */
 static uint64_t
 netns_of(int fd)
@@ -83,6 +89,57 @@ netns_of(int fd)
 	if (getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &len) < 0)
 		return 0;
 	return cookie;
+}
+
+/* Does the socket belong to the host? Its inode has no other socket while a descriptor of it is open. */
+static bool
+is_of_host(const struct connect_guard *g, int fd)
+{
+	struct stat st;
+
+	if (g->netns != 0)
+		return netns_of(fd) != g->netns;
+	if (fstat(fd, &st) < 0)
+		return true;
+	for (size_t i = 0; i < g->n_given; i++)
+		if (g->given[i] == st.st_ino)
+			return true;
+	return false;
+}
+
+static int
+remember(struct connect_guard *g, ino_t inode)
+{
+	ino_t *v;
+
+	for (size_t i = 0; i < g->n_given; i++)
+		if (g->given[i] == inode)
+			return 0;
+	if (g->n_given == GIVEN_MAX) {
+		errno = E2BIG;
+		return -1;
+	}
+	/* Room is doubled, so it is used up exactly when the number is a power of two. */
+	if ((g->n_given & (g->n_given - 1)) == 0) {
+		v = reallocarray(g->given, g->n_given == 0 ? 1 : g->n_given * 2, sizeof(*v));
+		if (v == NULL)
+			return -1;
+		g->given = v;
+	}
+	g->given[g->n_given++] = inode;
+	return 0;
+}
+
+int
+connect_given(struct connect_guard *g, const int *fds, size_t n)
+{
+	struct stat st;
+
+	for (size_t i = 0; g->netns == 0 && i < n; i++) {
+		if (fstat(fds[i], &st) < 0 || (S_ISSOCK(st.st_mode) && remember(g, st.st_ino) < 0))
+			return -1;
+	}
+	return 0;
 }
 
 struct connect_guard *
@@ -99,7 +156,7 @@ connect_new(int listener_fd, struct koda_error *err)
 	if (bound_sockets_init(&bound, err) < 0)
 		return NULL;
 	netns = netns_of(bound.fd);
-	if (netns == 0) {
+	if (netns == 0 && errno != ENOPROTOOPT) {
 		err_set(err, KODA_UNSUPPORTED, errno, "identify the network namespace");
 		return NULL;
 	}
@@ -308,7 +365,7 @@ serve_notification(struct stage2 *s, const struct seccomp_notif *req)
 	 * A socket that the host passed as standard input would connect in the host's network
 	 * namespace.
 	 */
-	if (netns_of(a.socket) != s->guard->netns) {
+	if (is_of_host(s->guard, a.socket)) {
 		report_refused(s, "a socket of the host");
 		return -EPERM;
 	}

@@ -12,7 +12,9 @@
  * except in the slot's private directories: a socket there that is not bound is a leftover and gets
  * ECONNREFUSED. On file systems whose inodes cannot be identified by what unix_diag reports (btrfs,
  * overlayfs, large xfs, network file systems) no path counts as the slot's. A socket that came from
- * another network namespace, for example as standard input, is not connected at all.
+ * another network namespace, for example as standard input, is not connected at all. Before Linux
+ * 5.14 the kernel does not say where a socket is from; there each socket that the host passes to a
+ * command is remembered, because none comes in another way.
  *
  * The other side sees stage2 as its peer (SO_PEERCRED: the user is right, the process is 1).
  *
@@ -29,6 +31,9 @@
 /* Takes ownership of the listener, which the template's filter returned. */
 struct connect_guard *connect_new(int listener_fd, struct koda_error *err);
 int connect_fd(const struct connect_guard *g);
+/* A command gets these descriptors from the host: remembers the sockets among them, where that is
+ * needed. Returns 0, or -1 with errno set: the command must not get them. */
+int connect_given(struct connect_guard *g, const int *fds, size_t n);
 /* Notifications have arrived: answers those that can be answered now. */
 void connect_ready(struct stage2 *s);
 /*

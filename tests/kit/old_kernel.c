@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -37,6 +38,8 @@ static const int landlock[] = { 444, 445, 446 };
 #define FLAG_WAIT_KILLABLE_RECV (1u << 5)
 #define WAIT_KILLABLE_MINOR     19
 #define NR_MOUNT_SETATTR        442
+#define NETNS_COOKIE            71 /* SO_NETNS_COOKIE */
+#define NETNS_COOKIE_MINOR      14
 
 static struct sock_filter code[64];
 static unsigned short n_code;
@@ -63,6 +66,19 @@ hide_flag(int nr, unsigned arg, uint32_t flag)
 	    (uint32_t)(offsetof(struct seccomp_data, args) + arg * sizeof(uint64_t)), 0, 0);
 	emit(BPF_JMP | BPF_JSET | BPF_K, flag, 0, 1);
 	emit(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL, 0, 0);
+}
+
+/* A getsockopt() of the level SOL_SOCKET. */
+static void
+hide_option(uint32_t option)
+{
+	emit(BPF_JMP | BPF_JEQ | BPF_K, SYS_getsockopt, 0, 5);
+	emit(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1]), 0, 0);
+	emit(BPF_JMP | BPF_JEQ | BPF_K, SOL_SOCKET, 0, 3);
+	emit(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2]), 0, 0);
+	emit(BPF_JMP | BPF_JEQ | BPF_K, option, 0, 1);
+	emit(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOPROTOOPT, 0, 0);
+	emit(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
 }
 
 static bool
@@ -93,6 +109,8 @@ main(int argc, char **argv)
 	for (size_t i = 0; i < N_ELEMENTS(calls); i++)
 		if (calls[i].minor > minor)
 			hide(calls[i].nr);
+	if (minor < NETNS_COOKIE_MINOR)
+		hide_option(NETNS_COOKIE);
 	if (minor < WAIT_KILLABLE_MINOR)
 		hide_flag(SYS_seccomp, 1, FLAG_WAIT_KILLABLE_RECV);
 	emit(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
