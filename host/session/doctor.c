@@ -99,13 +99,17 @@ look_at_cap(struct doctor *d, const struct row *row)
 static int
 look_at_landlock(struct doctor *d, const struct row *row)
 {
+	const unsigned abi = d->caps.landlock_abi;
+	bool full = true, all = true;
 	char detail[96];
-	bool full = true;
 
 	for (int who = 0; who < CONFINED_N; who++)
-		full = full && rights_lost((enum confined_kind)who, d->caps.landlock_abi) == NULL;
-	snprintf(detail, sizeof(detail), "ABI %u; below, what holds each right of it",
-	    d->caps.landlock_abi);
+		full = full && rights_lost((enum confined_kind)who, abi) == NULL;
+	for (size_t i = 0; i < rights_n; i++)
+		all = all && rights[i].abi <= abi;
+	snprintf(detail, sizeof(detail), "ABI %u%s", abi,
+	    all ? ", with every right that a sandbox uses"
+		: "; below, what holds each right that it does not have");
 	return report_row(d, row, full, detail, row->remedy);
 }
 
@@ -123,7 +127,7 @@ list_without(const struct right *right, char *ret, size_t size)
 			    right->without[who].by);
 }
 
-/* One row for each right of Landlock. */
+/* One row for each right that this machine's Landlock does not have. */
 static int
 look_at_rights(struct doctor *d, const struct row *row)
 {
@@ -131,20 +135,20 @@ look_at_rights(struct doctor *d, const struct row *row)
 
 	for (size_t i = 0; i < rights_n && stop == 0; i++) {
 		const struct right *right = &rights[i];
-		const bool has = right->abi <= d->caps.landlock_abi;
 		char name[32], detail[KODA_MESSAGE_MAX];
 		struct row one = *row;
 		bool lost = false;
 
+		if (right->abi <= d->caps.landlock_abi)
+			continue;
 		for (int who = 0; who < CONFINED_N; who++)
 			lost = lost || right->without[who].how == RIGHT_LOST;
 		snprintf(name, sizeof(name), "%s_%s", row->name, right->name);
 		one.name = name;
-		snprintf(detail, sizeof(detail), "%s: %s Landlock ABI %u (Linux %s)", right->what,
-		    has ? "held by" : "without", right->abi, right->kernel);
-		if (!has)
-			list_without(right, detail, sizeof(detail));
-		stop = report_row(d, &one, has || !lost, detail, row->remedy);
+		snprintf(detail, sizeof(detail), "%s: without Landlock ABI %u (Linux %s)",
+		    right->what, right->abi, right->kernel);
+		list_without(right, detail, sizeof(detail));
+		stop = report_row(d, &one, !lost, detail, row->remedy);
 	}
 	return stop;
 }
