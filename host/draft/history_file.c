@@ -11,6 +11,7 @@
 
 #include "host/draft/history_log.h"
 #include "host/draft/history_size.h"
+#include "host/draft/named.h"
 #include "proto/history.pb-c.h"
 #include "shared/base/bytes.h"
 #include "shared/base/cleanup.h"
@@ -473,7 +474,8 @@ read_items(struct history *h, struct arena *arena, struct koda_error *err)
 	h->items = openat(h->fd, ITEMS,
 	    (h->in_use ? O_RDONLY : O_RDWR) | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
 	if (h->items < 0 || fstat(h->items, &st) < 0)
-		return err_set(err, KODA_IO, errno, "read entry '%s' of the history", h->id);
+		return err_set(err, KODA_IO, errno, "read entry '%s' of the history%s", h->id,
+		    named_ask(errno));
 	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > ITEMS_BYTES_MAX)
 		return is_damaged(h, err);
 	written = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;

@@ -181,6 +181,14 @@ named_open(const struct named_kind *kind, int all, const char *id, enum named_lo
 	return take_fd(&fd);
 }
 
+const char *
+named_ask(int errnum)
+{
+	return errnum == EACCES || errnum == EROFS || errnum == EPERM
+	    ? " (can this user write to koda-sandbox's state directory?)"
+	    : "";
+}
+
 int
 named_remove(const struct named_kind *kind, int all, const char *id, struct koda_error *err)
 {
@@ -188,7 +196,8 @@ named_remove(const struct named_kind *kind, int all, const char *id, struct koda
 
 	with_prefix(name, OLD_PREFIX, id);
 	if (renameat2(all, id, all, name, RENAME_NOREPLACE) < 0)
-		return err_set(err, KODA_IO, errno, "remove %s '%s'", kind->one, id);
+		return err_set(err, KODA_IO, errno, "remove %s '%s'%s", kind->one, id,
+		    named_ask(errno));
 	remove_tree(all, name);
 	return 0;
 }

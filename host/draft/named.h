@@ -47,6 +47,9 @@ enum named_lock {
  * if it is to be locked and another process has locked it. */
 int named_open(const struct named_kind *kind, int all, const char *id, enum named_lock how,
     struct koda_error *err);
+/* Returns what to add to a message about a file of one of them: a question if the state directory, or
+ * its file system, may be read-only. */
+const char *named_ask(int errnum);
 /* Remove one that the caller has locked, with everything in it. Returns 0, or -1 with *err set: then
  * it is as it was. */
 int named_remove(const struct named_kind *kind, int all, const char *id, struct koda_error *err);
