@@ -135,7 +135,7 @@ connect_given(struct connect_guard *g, const int *fds, size_t n)
 {
 	struct stat st;
 
-	for (size_t i = 0; g->netns == 0 && i < n; i++) {
+	for (size_t i = 0; g != NULL && g->netns == 0 && i < n; i++) {
 		if (fstat(fds[i], &st) < 0 || (S_ISSOCK(st.st_mode) && remember(g, st.st_ino) < 0))
 			return -1;
 	}

@@ -32,7 +32,8 @@
 struct connect_guard *connect_new(int listener_fd, struct koda_error *err);
 int connect_fd(const struct connect_guard *g);
 /* A command gets these descriptors from the host: remembers the sockets among them, where that is
- * needed. Returns 0, or -1 with errno set: the command must not get them. */
+ * needed. Without a guard (NULL) no connection is made. Returns 0, or -1 with errno set: the command
+ * must not get them. */
 int connect_given(struct connect_guard *g, const int *fds, size_t n);
 /* Notifications have arrived: answers those that can be answered now. */
 void connect_ready(struct stage2 *s);
