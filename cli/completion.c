@@ -101,9 +101,8 @@ takes_value(const struct subcommand *command, const char *name, size_t len)
 	return search.found;
 }
 
-/* One word of a synopsis: from p to the next space outside of quotes. */
-static size_t
-token_len(const char *p)
+size_t
+completion_token_len(const char *p)
 {
 	size_t n = 0;
 	bool quoted = false;
@@ -145,7 +144,7 @@ read_alternative(const struct subcommand *command, const char *p, struct complet
 
 	memset(ret, 0, sizeof(*ret));
 	while (*p != '\0') {
-		const size_t len = token_len(p);
+		const size_t len = completion_token_len(p);
 		const bool bar = len == 1 && *p == '|';
 		const bool option = *p == '-';
 

@@ -47,4 +47,7 @@ void completion_options(const struct subcommand *command, completion_option_fn *
  */
 int completion_write(FILE *f, const char *shell, char ret_unknown[32]);
 
+/* Returns the length of one word of a synopsis: from p to the next space outside of quotes. */
+size_t completion_token_len(const char *p);
+
 #endif

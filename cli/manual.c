@@ -153,17 +153,6 @@ write_paragraphs(FILE *f, const char *text, const char *end)
 	}
 }
 
-static size_t
-token_len(const char *p)
-{
-	size_t n = 0;
-	bool quoted = false;
-
-	for (; p[n] != '\0' && (quoted || p[n] != ' '); n++)
-		quoted ^= p[n] == '\'';
-	return n;
-}
-
 /* "PATH", "--old", "'COMMAND LINE'", "bash|zsh|fish", "...", within brackets or not. */
 static void
 write_atom(FILE *f, const char *p, size_t len)
@@ -224,7 +213,7 @@ write_synopsis(FILE *f, const struct subcommand *command)
 {
 	begin_synopsis(f, command);
 	for (const char *p = command->synopsis; *p != '\0';) {
-		const size_t len = token_len(p);
+		const size_t len = completion_token_len(p);
 
 		if (len == 1 && *p == '|')
 			begin_synopsis(f, command);
