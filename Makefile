@@ -14,7 +14,7 @@ ARCH ?= arm64
 STATIC ?= native
 
 .PHONY: all setup setup-test setup-dev build demo test check attack landlock lint format fuzz soak bench bench-docs \
-    bench-against bench-peers kernels install uninstall cross dist static deb check-deb clean help
+    bench-against bench-peers kernels install uninstall cross dist static deb check-deb check-rpm clean help
 .NOTPARALLEL:
 
 all: build
@@ -34,6 +34,7 @@ help:
 	@echo 'make uninstall remove what make install installed, with the same PREFIX and DESTDIR'
 	@echo 'make deb       build the Debian packages into build-deb/'
 	@echo 'make check-deb build them, and try them in a fresh Debian (as root)'
+	@echo 'make check-rpm build the rpm packages, and check them with rpmlint'
 	@echo 'make bench     measure beside a baseline of the same run, into build/bench.json too; plots in build-bench/plots'
 	@echo 'make bench-docs   put the results of make bench into docs/BENCHMARKS.md, its plots and README.md'
 	@echo 'make bench-against OTHER=COMMIT   measure this tree and that one, interleaved in one run'
@@ -140,6 +141,9 @@ uninstall: $(BUILD)/build.ninja
 
 deb: setup
 	@tools/make-deb build-deb
+
+check-rpm: setup-dev
+	@tools/check-packaging --build .
 
 check-deb: deb
 	@tests/install/check-deb build-deb '$(CURDIR)'
