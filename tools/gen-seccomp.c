@@ -349,6 +349,10 @@ stage2_rules(bool sanitize, bool test)
 		allow(test_calls, N_ELEMENTS(test_calls));
 	RULE(SCMP_ACT_ALLOW, "socket", SCMP_A0_32(SCMP_CMP_EQ, AF_NETLINK, 0),
 	    SCMP_A2_32(SCMP_CMP_EQ, NETLINK_SOCK_DIAG, 0));
+	/* Only to make a mount read-only, where there is no mount_setattr() (stage2/restrict.c). */
+	RULE(SCMP_ACT_ALLOW, "mount",
+	    SCMP_A3_32(SCMP_CMP_MASKED_EQ, ~(unsigned)(MS_NOSUID | MS_NODEV | MS_NOEXEC),
+		MS_REMOUNT | MS_BIND | MS_RDONLY));
 	if (sanitize) {
 		allow_for_sanitizers();
 		return;
@@ -359,10 +363,6 @@ stage2_rules(bool sanitize, bool test)
 	 * filter, too, so it cannot exec. */
 	RULE(SCMP_ACT_ALLOW, "clone",
 	    SCMP_A0_32(SCMP_CMP_EQ, CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD, 0));
-	/* Only to make a mount read-only, where there is no mount_setattr() (stage2/restrict.c). */
-	RULE(SCMP_ACT_ALLOW, "mount",
-	    SCMP_A3_32(SCMP_CMP_MASKED_EQ, ~(unsigned)(MS_NOSUID | MS_NODEV | MS_NOEXEC),
-		MS_REMOUNT | MS_BIND | MS_RDONLY));
 	for (size_t i = 0; i < N_ELEMENTS(prctls); i++)
 		RULE(SCMP_ACT_ALLOW, "prctl", SCMP_A0_32(SCMP_CMP_EQ, (unsigned)prctls[i], 0));
 	for (size_t i = 0; i < N_ELEMENTS(ioctls); i++)
