@@ -91,7 +91,7 @@ netns_of(int fd)
 	return cookie;
 }
 
-/* Does the socket belong to the host? Its inode has no other socket while a descriptor of it is open. */
+/* Does the socket belong to the host? No other socket has its inode number while it is open. */
 static bool
 is_of_host(const struct connect_guard *g, int fd)
 {

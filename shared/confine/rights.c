@@ -41,8 +41,8 @@ const struct right rights[] = {
 		[CONFINED_SEARCH] =   WEAKER("a search that was taken over can read what the user can read"),
 		[CONFINED_PROXY] =    HELD("a mount namespace of its own, with nothing else in it"),
 	} },
-	{ "trace", "tracing processes outside of the own domain", 1, "5.13", {
-		[CONFINED_COMMANDS] = HELD("a capability of what has just started, and later that it is not dumpable"),
+	{ "trace", "tracing processes outside its own domain", 1, "5.13", {
+		[CONFINED_COMMANDS] = HELD("what they could trace has a capability that they lack, or is not dumpable"),
 		[CONFINED_WORKER] =   HELD("the filter has no ptrace"),
 		[CONFINED_SEARCH] =   HELD("the filter has no ptrace"),
 		[CONFINED_PROXY] =    HELD("the filter has no ptrace"),
@@ -79,7 +79,7 @@ const struct right rights[] = {
 		[CONFINED_PROXY] =    HELD("the filter has no Unix sockets"),
 	} },
 	{ "signals", "signalling other processes", 6, "6.12", {
-		[CONFINED_COMMANDS] = WEAKER("the pid namespace; inside it commands can end the slot's worker, which is started again"),
+		[CONFINED_COMMANDS] = WEAKER("commands can end the slot's worker, which is started again; the pid namespace hides the rest"),
 		[CONFINED_WORKER] =   HELD("the filter has no kill"),
 		[CONFINED_SEARCH] =   HELD("the filter has no kill"),
 		[CONFINED_PROXY] =    HELD("the filter has no kill"),
