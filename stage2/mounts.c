@@ -99,8 +99,8 @@ mounts_device(int64_t id, dev_t *ret)
 }
 
 /* mountinfo writes blanks, and characters that would break a line, as \ooo. */
-void
-mounts_unescape(char *s)
+static void
+unescape(char *s)
 {
 	char *to = s;
 
@@ -114,4 +114,20 @@ mounts_unescape(char *s)
 		}
 	}
 	*to = '\0';
+}
+
+bool
+mounts_read_line(char *line, struct mount_line *ret)
+{
+	char *save = NULL, *field[5]; /* id parent major:minor root path */
+
+	for (size_t i = 0; i < N_ELEMENTS(field); i++) {
+		field[i] = strtok_r(i == 0 ? line : NULL, " ", &save);
+		if (field[i] == NULL)
+			return false;
+	}
+	unescape(field[4]);
+	*ret = (struct mount_line){ (int)strtol(field[0], NULL, 10),
+		(int)strtol(field[1], NULL, 10), field[4] };
+	return true;
 }

@@ -89,7 +89,12 @@ int mounts_detach(int fd, int64_t id);
 /* Finds the device of the file system that the mount of that ID shows. Returns 0, or -1. */
 int mounts_device(int64_t id, dev_t *ret);
 
-/* Decodes the escapes of a path in mountinfo, in place. */
-void mounts_unescape(char *s);
+/* A line of mountinfo; path is unescaped, and points into the line. */
+struct mount_line {
+	int id, parent;
+	const char *path;
+};
+/* Takes a line of mountinfo apart, which it changes. Returns false if it has too few fields. */
+bool mounts_read_line(char *line, struct mount_line *ret);
 
 #endif

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "shared/base/cleanup.h"
 #include "stage2/mounts.h"
@@ -45,15 +46,13 @@ find_ours(const struct slot_view *v, struct own_mount **ret, size_t *ret_n)
 	bool bad = f == NULL;
 
 	while (!bad && getline(&line, &line_size, f) > 0) {
-		char *path = NULL;
-		int id;
+		struct mount_line m;
 
-		/* id parent major:minor root path ... NOLINTNEXTLINE(cert-err34-c): the kernel's own number */
-		if (sscanf(line, "%d %*d %*s %*s %ms", &id, &path) != 2) {
+		if (!mounts_read_line(line, &m)) {
 			bad = true;
-		} else if (!is_ours(v, id)) {
-			free(path);
-		} else {
+		} else if (is_ours(v, m.id)) {
+			char *path = strdup(m.path);
+
 			if (n == size) {
 				struct own_mount *more =
 				    realloc(places, (size += 64) * sizeof(*more));
@@ -61,11 +60,11 @@ find_ours(const struct slot_view *v, struct own_mount **ret, size_t *ret_n)
 				bad = more == NULL;
 				places = bad ? places : more;
 			}
-			mounts_unescape(path);
+			bad = bad || path == NULL;
 			if (bad)
 				free(path);
 			else
-				places[n++] = (struct own_mount){ id, path };
+				places[n++] = (struct own_mount){ m.id, path };
 		}
 	}
 	if (f != NULL) {

@@ -84,19 +84,16 @@ find_kept(char *const *places, struct kept_list *list, struct koda_error *err)
 	if (f == NULL || list->v == NULL)
 		r = err_set(err, KODA_INTERNAL, errno, "read the mounts");
 	while (r == 0 && getline(&line, &size, f) > 0) {
-		cleanup_free char *path = NULL;
+		struct mount_line m;
 		const char *place;
-		int id;
 
-		/* id parent major:minor root path ... NOLINTNEXTLINE(cert-err34-c): the kernel's own number */
-		if (sscanf(line, "%d %*d %*s %*s %ms", &id, &path) != 2) {
+		if (!mounts_read_line(line, &m)) {
 			r = err_set(err, KODA_INTERNAL, 0, "mountinfo has a malformed line");
 			break;
 		}
-		mounts_unescape(path);
-		place = place_of(places, path);
+		place = place_of(places, m.path);
 		if (place != NULL)
-			r = keep_mount(list, path, place, id, err);
+			r = keep_mount(list, m.path, place, m.id, err);
 	}
 	if (f != NULL)
 		fclose(f);

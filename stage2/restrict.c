@@ -77,28 +77,6 @@ remount(int mount_fd, uint64_t attributes)
 	    MS_REMOUNT | MS_BIND | ((fs.f_flag | (unsigned long)attributes) & same), NULL);
 }
 
-/* One line of mountinfo. path points into line. */
-struct mount_line {
-	int id, parent;
-	const char *path;
-};
-
-static bool
-read_line(char *line, struct mount_line *ret)
-{
-	char *save = NULL, *field[5];
-
-	for (size_t i = 0; i < N_ELEMENTS(field); i++) {
-		field[i] = strtok_r(i == 0 ? line : NULL, " ", &save);
-		if (field[i] == NULL)
-			return false;
-	}
-	mounts_unescape(field[4]);
-	*ret = (struct mount_line){ (int)strtol(field[0], NULL, 10),
-		(int)strtol(field[1], NULL, 10), field[4] };
-	return true;
-}
-
 static bool
 contains(const int *v, size_t n, int x)
 {
@@ -129,7 +107,7 @@ remount_below(int mount_fd, int id, uint64_t attributes)
 			cleanup_close int fd = -1;
 			const char *rel;
 
-			if (!read_line(line, &m))
+			if (!mounts_read_line(line, &m))
 				continue;
 			if (m.id == id && base == NULL)
 				base = strdup(m.path);
